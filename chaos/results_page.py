@@ -113,7 +113,8 @@ def _remarks(board: Board) -> Iterator[str]:
 
 def _remarks_of(one: Board) -> Iterator[str]:
     name, seen = f"Round {one['number']}", one["seen"]
-    yield from (f"- {name}, copied again after a lost segments topic: {topic}." for topic in one["copied_anew"])
+    if copied := [topic.partition(": ")[0] for topic in one["copied_anew"]]:
+        yield f"- {name}, copied again after a lost segments topic: {', '.join(copied)}."
     if one["moves"]:
         yield f"- {name}: plans moved partitions within a running round {one['moves']} times."
     yield from (f"- {name}: {what}." for what in one.get("wrong", ()))

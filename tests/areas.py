@@ -19,22 +19,23 @@ PAGE = TESTS / "README.md"
 _ENGINE_AREAS = {
     "plan": "assignment change change_watch cluster_watch driver_control duties flow_duties flow_registry flow_topics"
     " flow_view forecast growth identity lag leadership lease moves_of_a_round report_watch round_job round_runner"
-    " sizing slots standby still_look surroundings task topic_refresh transaction_watch waits",
+    " sizing slots standby still_look how_often_processes_look task topic_refresh transaction_watch waits",
     "flows": "active_active another_configuration bomb catching_up end_of_migration every_batch fairness late_records"
     " long_lines many_partitions mirror moved_query moved_writers real_checkpoint_connector there_and_back topic_list"
-    " true_syncs",
+    " offset_syncs_over_gaps",
     "faults": "broker_faults cut_segments_topic expired_state kills known_losses late_requests losses lost_segments"
     " old_records replicas rival_views seam takeover unclean_elections unreplicated_copies wrong_cluster",
-    "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
-    " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
+    "taking over": "internal_topics_left_alone connect_takeover empty_alias_takeover exactly_once_takeover legacy"
+    " legacy_process predecessors_looked_for mirror_maker_and_back suspended_mirror_maker",
     "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
     "Spark": "installed_spark own_classes scaling scaling_by_lag session signals standalone",
     "verify": "offset_runs public_face receipts_as_rows verify verify_after_takeover verify_continues"
     " verify_of_a_deleted_copy verify_of_moving_logs verify_verdicts",
-    "rows": "beside_sparks_kafka_source exactly_once_sink notebooks oldest_spark records_as_rows"
+    "rows": "same_as_sparks_kafka_source exactly_once_sink notebooks oldest_spark records_as_rows"
     " sink_by_format sink_kills tables_of_a_mirror transform_queries"
     " transform_kills transforms_on_the_way",
-    "what people see": "alerts_of_a_run diagnosed group_moves history logs_of_a_run loss_watch named_states observer"
+    "what people see": "alerts_of_a_run doctor_of_a_run group_moves history logs_of_a_run loss_watch named_states"
+    " observer"
     " other_settings pages planted_on_clusters prometheus publishing remedies_followed remedies_of_damage"
     " remedies_of_duties remedies_of_lag remedies_of_load remedies_of_memory remedies_of_old_brokers"
     " remedies_of_partitions remedies_of_processes remedies_of_spark remedies_of_states snapshot states_of_a_run"
@@ -51,7 +52,7 @@ _ENGINE_TESTS = {
     "cluster": ("broker_faults", "replicas", "wrong_cluster", "sign_in", "secure_flows", "tls_flows"),
     "config": ("secrets", "strimzi_examples", "own_classes"),
     "doctor": (
-        "diagnosed",
+        "doctor_of_a_run",
         "alerts_of_a_run",
         "group_moves",
         "planted_on_clusters",
@@ -63,7 +64,12 @@ _ENGINE_TESTS = {
     "frames": ("verify", "offset_runs", "receipts_as_rows"),
     "messages": ("kills", "takeover", "standby", "seam", "moves_of_a_round", "change_watch"),
     "metrics": ("prometheus", "alerts_of_a_run"),
-    "mm2": ("true_syncs", "mirror_maker_and_back", "beside_mirror_maker", "real_checkpoint_connector"),
+    "mm2": (
+        "offset_syncs_over_gaps",
+        "mirror_maker_and_back",
+        "internal_topics_left_alone",
+        "real_checkpoint_connector",
+    ),
     "page": ("prometheus",),
     "position": (
         "kills",
@@ -88,8 +94,8 @@ _ENGINE_TESTS = {
         "long_lines",
     ),
     "snapshot": ("snapshot", "status_topic", "history"),
-    "source": ("records_as_rows", "tables_of_a_mirror", "beside_sparks_kafka_source", "sink_by_format"),
-    "sync": ("true_syncs", "rights_of_a_flow", "real_checkpoint_connector", "group_moves"),
+    "source": ("records_as_rows", "tables_of_a_mirror", "same_as_sparks_kafka_source", "sink_by_format"),
+    "sync": ("offset_syncs_over_gaps", "rights_of_a_flow", "real_checkpoint_connector", "group_moves"),
     "takeover": (
         "mirror_maker_and_back",
         "connect_takeover",
@@ -97,7 +103,7 @@ _ENGINE_TESTS = {
         "empty_alias_takeover",
         "legacy",
     ),
-    "maps": ("offset_runs", "true_syncs", "losses"),
+    "maps": ("offset_runs", "offset_syncs_over_gaps", "losses"),
     "arrow": ("records_as_rows",),
     "wire": ("every_batch", "bomb", "tls_flows"),
 }

@@ -185,7 +185,7 @@ FURTHER: Sequence[PlantedState] = (
     planted(
         "paused, and nothing waits",
         "paused, and nothing to copy",
-        *in_engine("diagnosed: paused_parked_and_well"),
+        *in_engine("doctor_of_a_run: paused_parked_and_well"),
         quiet="nothing is late",
     ),
     PlantedState(

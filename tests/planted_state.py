@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tests.support.told import AT_ONCE, NO_STATUS, TOLD
 
-VERBS = ("tests/doctor/test_told.py::test_the_verbs_tell_it",)
+VERBS = ("tests/doctor/test_words_of_planted_faults.py::test_the_verbs_tell_it",)
 ALERTS = ("tests/metrics/test_alerts_of_faults.py::test_just_these_fire",)
-LINES = ("tests/doctor/test_told.py::test_the_page_tells_it",)
+LINES = ("tests/doctor/test_words_of_planted_faults.py::test_the_page_tells_it",)
 BROWSER = "tests/page/test_faults_in_a_browser.py::test_the_page_tells_it"
 ASKED_FOR = 27
 """Rows of the operator's list of 25 states: two of them have two halves."""

@@ -28,7 +28,7 @@ _ASKED: Sequence[PlantedState] = (
     planted(
         "paused",
         "a topic was paused two hours ago and forgotten",
-        *in_engine("diagnosed: paused_parked_and_well", "alerts_of_a_run: a_forgotten_pause"),
+        *in_engine("doctor_of_a_run: paused_parked_and_well", "alerts_of_a_run: a_forgotten_pause"),
         number=3,
         quiet="an operator wants it so; with an objective LagOverObjective fires, and FlowNoProgress if all is paused",
     ),

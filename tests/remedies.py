@@ -58,7 +58,7 @@ REMEDIES: Mapping[str, Held] = {
         *in_engine("alerts_of_a_run: a_topic_that_the_target_refuses"),
         *in_tests("lint/refused_topics: a_refused_property"),
     ),
-    "paused": in_engine("alerts_of_a_run: a_forgotten_pause", "diagnosed: paused_parked_and_well"),
+    "paused": in_engine("alerts_of_a_run: a_forgotten_pause", "doctor_of_a_run: paused_parked_and_well"),
     "late-records": in_engine(
         "alerts_of_a_run: a_writer_that_has_not_moved",
         "end_of_migration: a_writer_that_is_not_stopped_yet_when_its_topic_is_said_to_be_done",

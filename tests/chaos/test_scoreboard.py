@@ -76,7 +76,7 @@ def test_both_files_tell_all(tmp_path: Path) -> None:
     assert row + "| 1.0 / 1.0, 1 never |" in page
     assert "| source cut | 1 | 1.0 / 1.0 |" in page
     assert "- Round 3, not done: executor kill: no executor is running." in page
-    assert "- Round 3, copied again after a lost segments topic: t: why." in page
+    assert "- Round 3, copied again after a lost segments topic: t." in page
     assert "- Meanwhile metrics were scraped 1,000 times, and the page sent 900 events." in page
     assert "- Round 3: plans moved partitions within a running round 7 times." in page
     assert "took back" not in page

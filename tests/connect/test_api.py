@@ -1,4 +1,4 @@
-"""Requests whose answers need no broker; that they are a real worker's is seen in `test_beside_connect.py`."""
+"""Requests whose answers need no broker; that they are a real worker's is seen in `test_same_as_connect.py`."""
 
 from __future__ import annotations
 

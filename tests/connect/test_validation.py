@@ -1,4 +1,4 @@
-"""Checks of connectors' configurations; that they are Connect's own is seen in `test_beside_connect.py`."""
+"""Checks of connectors' configurations; that they are Connect's own is seen in `test_same_as_connect.py`."""
 
 from __future__ import annotations
 

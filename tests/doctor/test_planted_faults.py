@@ -130,7 +130,7 @@ def test_every_rule_is_planted() -> None:
 
 
 def test_each_cause_that_parks_has_a_rule() -> None:
-    """Unreachable brokers are the cluster's finding; `tests/pump/test_any_order.py` shows that `WAITS` park nothing."""
+    """Unreachable brokers are clusters'; `tests/pump/test_events_in_any_order.py`: `WAITS` park nothing."""
     parking = set(Cause) - WAITS.keys() - {Cause.UNREACHABLE}
     assert {rule.name for rule in RULES if rule.name.startswith("parked-")} == {f"parked-{cause}" for cause in parking}
 

@@ -15,7 +15,7 @@ from kafka.protocol.metadata import MetadataRequest
 from lab import Authority, KafkaCluster
 from lab.listeners import mutual_tls, scram, signed_tokens
 from pyspark.sql import SparkSession
-from test_true_syncs import PumpedFlow
+from test_offset_syncs_over_gaps import PumpedFlow
 from tests.support import mirror_process as mp
 from tests.support.loaded_flow import assert_copied, running
 from tests.support.mirror_thread import reasons, run_mirror

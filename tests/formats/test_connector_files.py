@@ -210,7 +210,7 @@ def test_what_only_the_checkpoint_connector_says_is_not_the_sources(tmp_path: Pa
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda files: files.pop("source"), "mm2-Checkpoint is alone"),
+        (lambda files: files.pop("source"), "mm2-Checkpoint: these files have no MirrorSourceConnector"),
         (lambda files: files["heartbeat"].update({"connector.class": "MirrorCheckpoint"}), "is a second MirrorCheckp"),
         (lambda files: files["source"].update({"connector.class": "FileStreamSource"}), "is none of MirrorMaker 2's"),
         (lambda files: files["source"].pop("connector.class"), "connector.class: names no connector"),

@@ -79,7 +79,7 @@ def test_a_connector_of_a_standalone_worker(tmp_path: Path, role: str, short: bo
     settings["connector.class"] = f"Mirror{role}" if short else settings["connector.class"]
     path = properties(tmp_path, "mirror", settings)
     if role == "Checkpoint":
-        assert "is alone: source->target has no MirrorSourceConnector here" in mistakes(path)[0]
+        assert "these files have no MirrorSourceConnector for source->target" in mistakes(path)[0]
         return
     config, _ = explain(read([path]))
     (flow,) = config.flows or config.beats

@@ -43,7 +43,9 @@ def _with(word: WordSeen, said: WordSeen) -> WordSeen:
 @pytest.mark.parametrize("live", Side)
 @pytest.mark.parametrize("before", _BEFORE)
 @pytest.mark.parametrize(("fence", "said", "ends", "named"), _LEAVING)
-def test_a_topic_that_leaves(live: Side, before: str, fence: str, said: str, ends: dict, named: Phase) -> None:
+def test_a_topic_that_leaves(
+    live: Side, before: str, fence: str, said: str, ends: dict[int, int], named: Phase
+) -> None:
     if live is TARGET and before == "first turn":
         before = "later turn"  # a topic comes to the target by a turn
     forth, back = _BEFORE[before]
@@ -74,7 +76,7 @@ _ARRIVED = [
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize("old", FENCES)
 @pytest.mark.parametrize(("fence", "ends", "named"), _ARRIVED)
-def test_a_topic_that_has_come(side: Side, old: str, fence: str, ends: dict, named: Phase) -> None:
+def test_a_topic_that_has_come(side: Side, old: str, fence: str, ends: dict[int, int], named: Phase) -> None:
     at = seen(
         here=topic(ends, fence), there=topic(_FULL, old), forth=turned(WORDS["none"]), back=WORDS["all"], live=side
     )

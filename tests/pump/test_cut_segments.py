@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from model_broker import FRESH_MS, OLD_MS, Source, TargetLog
 from model_pump import Pump, World
-from test_any_order import SETTINGS, Copies
+from test_events_in_any_order import SETTINGS, Copies
 
 from sparkmirror.exact.durable.claim_log import in_safe_order
 from sparkmirror.exact.durable.claims import Claim

@@ -17,7 +17,7 @@ from hypothesis.stateful import invariant, rule
 from model_broker import FRESH_MS, SOURCE_ID, Source
 from model_pump import Pump, World, a_world, assert_exact
 from played_run import LEADERS, PlayedRun
-from test_any_order import SETTINGS, CleanedLogs, Copies, Gaps, LosingTargets, OldRecords
+from test_events_in_any_order import SETTINGS, CleanedLogs, Copies, Gaps, LosingTargets, OldRecords
 from tests.support.built import LZ4, Content, build, contents, read_back
 
 from sparkmirror.exact.position.cause import Cause

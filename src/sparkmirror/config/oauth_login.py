@@ -53,7 +53,7 @@ def read_oauth(sasl: SaslConfig, options: Mapping[str, str]) -> TokenRequest | T
     retriever = sasl.oauthbearer_jwt_retriever_class.rpartition(".")[2]
     if retriever == "FileJwtRetriever" or (scheme == "file" and retriever != "ClientCredentialsJwtRetriever"):
         if scheme != "file" or not rest.startswith("/"):
-            raise LoginError("oauthbearer.token.endpoint.url", "names no file: write file:///<path>")
+            raise LoginError("oauthbearer.token.endpoint.url", "must be a file's URL: file:///<path>")
         return TokenFile("/" + rest.lstrip("/"), extensions)
     if scheme not in ("http", "https"):
         raise LoginError("oauthbearer.token.endpoint.url", "must begin with https:, http: or file:")

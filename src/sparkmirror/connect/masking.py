@@ -58,9 +58,7 @@ def unmasked(config: Mapping[str, str | None], stored: Mapping[str, str]) -> dic
     for key, value in config.items():
         if is_secret(key) and value == HIDDEN:
             if key not in stored:
-                raise ValueError(
-                    f"{key} is {HIDDEN}, which stands for the value that is stored, and none is: write it out"
-                )
+                raise ValueError(f"{key} is {HIDDEN}, but no value is stored for it: give the value")
             meant[key] = stored[key]
     return meant
 

@@ -7,12 +7,14 @@ is one that nobody passes any more.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.loss_kinds import LossOutcome
 from sparkmirror.exact.durable.losses import LossLedger, losses_topic
+from sparkmirror.exact.maps.offset_map import Copied
+from sparkmirror.exact.maps.partition_map import NOTHING_YET, Unmapped
 from sparkmirror.kafka.cluster.acls import Acl, SecurityDisabled
 from sparkmirror.kafka.cluster.group_members import describe_groups
 from sparkmirror.kafka.cluster.groups import Groups
@@ -36,8 +38,7 @@ from sparkmirror.migrate.observation import (
 )
 from sparkmirror.migrate.pair import Pair
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
-from sparkmirror.mirror.sync.turn_order import FlowWords, words_in
-from sparkmirror.mirror.sync.turn_order import TurnSide as Place
+from sparkmirror.mirror.sync.turn_order import FlowWords, TurnSide, words_in
 from sparkmirror.pump.messages.control import ControlState
 from sparkmirror.snapshot.status_topic import read_status
 
@@ -179,34 +180,23 @@ class Observer:
         if done is not None and not done.is_of(bytes.fromhex(there.topic_id)):
             done = None  # the word is about a topic that was deleted since
         ends = dict(done.ends) if done is not None else {}
-        lags, reached = self._lags(side, topic, there.watermarks), self._copies_of(side, topic, ends)
+        copied = self._pair.translators[side].copied([(topic, part) for part in there.watermarks])
+        lags = [_lag(copied[topic, part], end) for part, end in there.watermarks.items()]
         return WordSeen(
             copy=copy,
             done=done is not None,
             ends=ends,
-            reached={part: offset for part, offset in reached.items() if offset is not None},
+            reached={
+                part: found.downstream
+                for part, end in ends.items()
+                if isinstance(found := copied.get((topic, part)), Copied) and found.upstream >= end
+            },
             begun=_number(words, side) > _number(words, side.other),
             lag=None if None in lags else sum(lag for lag in lags if lag is not None),
             stopped=topic in self._pair.words[side].stopped,
             closed=topic in self._pair.words[side].closed,
             foreign=self._slow[side].foreign.get(topic, ()),
         )
-
-    def _lags(self, side: Side, topic: str, ends: Mapping[int, int]) -> list[int | None]:
-        """Return the offsets below `ends` that each partition's copy lacks; None: not known."""
-        answers = self._asked(side, topic, ends)
-        return [
-            0 if answer.offset is not None else None if answer.copied is None else max(end - answer.copied, 0)
-            for end, answer in zip(ends.values(), answers, strict=True)
-        ]
-
-    def _copies_of(self, side: Side, topic: str, ends: Mapping[int, int]) -> dict[int, int | None]:
-        """Return the copy's end that belongs to each end; None: not copied so far."""
-        answers = self._asked(side, topic, ends)
-        return {part: answer.offset for part, answer in zip(ends, answers, strict=True)}
-
-    def _asked(self, side: Side, topic: str, ends: Mapping[int, int]) -> Sequence[Translation]:
-        return self._pair.translators[side].translate_each([Stored(topic, *end) for end in ends.items()])
 
     def _positions(
         self, side: Side, here: ClusterSeen
@@ -229,11 +219,24 @@ class Observer:
         else by this side's flow. At a seam both agree.
         """
         stored = [Stored(topic, partition, offset) for (topic, partition), offset in offsets]
-        forth = self._pair.translators[side].translate_each(stored)
+        forth = self._forth(side, stored)
         if side.other not in self._pair.translators:
             return forth
         back = self._pair.translators[side.other].translate_each(stored, reverse=True)
         return [there if there.offset is not None else here for here, there in zip(forth, back, strict=True)]
+
+    def _forth(self, side: Side, stored: list[Stored]) -> list[Translation]:
+        """Translate commits by this side's flow; in a partition without a record the copy's end is the place."""
+        translator = self._pair.translators[side]
+        answers = translator.translate_each(stored)
+        untold = [each[:2] for each, answer in zip(stored, answers, strict=True) if answer.offset is None]
+        copied = translator.copied(untold) if untold else {}
+        return [
+            answer._replace(offset=end.downstream, reason="")
+            if answer.offset is None and isinstance(end := copied[each[:2]], Copied) and end.upstream == each.offset
+            else answer
+            for each, answer in zip(stored, answers, strict=True)
+        ]
 
 
 class _Ends:
@@ -322,9 +325,16 @@ class _Slow:
         self.foreign = {topic: tuple(words) for topic, words in foreign.items()}
 
 
+def _lag(copied: Copied | Unmapped, end: int) -> int | None:
+    """Return the offsets below `end` that a copy lacks; None: not known."""
+    if isinstance(copied, Unmapped):
+        return end if copied is NOTHING_YET else None
+    return max(end - copied.upstream, 0)
+
+
 def _number(words: Mapping[Side, FlowWords], side: Side) -> int:
     """Return the number of the newest turn that the flow from `side` has begun."""
-    place = Place.FIRST if side is Side.SOURCE else Place.SECOND
+    place = TurnSide.FIRST if side is Side.SOURCE else TurnSide.SECOND
     return words.get(side, FlowWords()).number(place)
 
 

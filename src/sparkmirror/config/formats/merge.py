@@ -170,12 +170,12 @@ class _Merged:
     def _alone(self, checkpoint: Connector, flow: str) -> None:
         if not self._lone_checkpoints:
             raise ConfigError(
-                f"{checkpoint.name} is alone: {flow} has no MirrorSourceConnector here, and groups of topics without a"
-                " copy can't be translated; give the source connector's file, too",
+                f"{checkpoint.name}: these files have no MirrorSourceConnector for {flow}, and offsets of groups can be"
+                " translated only for topics that are copied; give the source connector's file, too",
                 origin=checkpoint.path,
             )
         reason = (
-            f"is alone: {flow} has no MirrorSourceConnector here, so nothing is copied, and groups are translated by"
+            f"{flow} has no MirrorSourceConnector here, so nothing is copied, and groups are translated by"
             " sparkmirror's earlier copies; to copy, write a source connector into the same file"
         )
         line = checkpoint.settings["connector.class"].line

@@ -126,9 +126,8 @@ class PositionResolver:
         if tail is None:
             return Resolved(
                 Doubt(
-                    reason="a foreign producer wrote to the target partition, and how much of that retention "
-                    "deleted is not "
-                    "known: delete the target topic to have it copied again"
+                    reason="a foreign producer wrote to the target partition, and how much of that retention deleted "
+                    "is not known: delete the target topic to have it copied again"
                 )
             )
         position = decide(reading, ruling.true, tail, whole=whole)

@@ -44,8 +44,7 @@ def _fetches(case: Case) -> Iterator[Sign]:
         yield Sign(
             subject=case.flow.source.alias,
             evidence=f"{most:,.0f} ms from a fetch to its answer in {len(slow):,} of {len(case.flow.pumps):,} "
-            "pumps, with "
-            f"{case.waiting_records:,} records waiting",
+            f"pumps, with {case.waiting_records:,} records waiting",
         )
 
 

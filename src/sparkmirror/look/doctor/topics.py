@@ -50,8 +50,7 @@ def _paused(case: Case) -> Iterator[Sign]:
         yield Sign(
             subject=topic.topic,
             evidence=f"{sum(each.lag or 0 for each in paused):,} records wait in "
-            f"{counted(len(paused), 'partition')}, the "
-            f"oldest for {oldest:,.0f} s",
+            f"{counted(len(paused), 'partition')}, the oldest for {oldest:,.0f} s",
             severity=Severity.WARNING if oldest > FORGOTTEN_S else None,
             explains=(*(("retention-race",) if first else ()), "lag-over-objective", "lag-growing"),
         )

@@ -45,8 +45,6 @@ class Translation(NamedTuple):
     """Translated offset; `None` if unknown."""
     reason: str = ""
     """Reason why the offset is unknown."""
-    copied: int | None = None
-    """Source offset up to which everything is copied, where the offset lies beyond; None: not so, or not known."""
 
 
 class ApplicationTranslator:
@@ -200,7 +198,6 @@ def _forth(topic: str, stored: Stored, mapped: PartitionMap | Unmapped) -> Trans
     if foreign := mapped.foreign_range(upstream=stored.offset):
         return Translation(topic, stored.partition, None, foreign.reason)
     offset = mapped.downstream(stored.offset)
-    if offset is not None:
-        return Translation(topic, stored.partition, offset)
     copied = mapped.offsets.copied.upstream
-    return Translation(topic, stored.partition, None, f"not copied yet: everything below {copied} is", copied)
+    reason = "" if offset is not None else f"not copied yet: everything below {copied} is"
+    return Translation(topic, stored.partition, offset, reason)

@@ -19,8 +19,8 @@ from sparkmirror.exact.durable.claims import Claim, segments_topic, turn_claim
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.durable.losses import LossLedger, losses_topic
 from sparkmirror.exact.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
-from sparkmirror.exact.maps.map_keeper import Unmapped
 from sparkmirror.exact.maps.offset_map import Copied
+from sparkmirror.exact.maps.partition_map import Unmapped
 from sparkmirror.exact.position.decision import unwrap
 from sparkmirror.exact.position.loss_detection import LedgerPosition, turned
 from sparkmirror.exact.position.route import PartitionPair

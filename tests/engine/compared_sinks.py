@@ -1,7 +1,8 @@
-"""Spark's own Kafka sink next to ours under kills: `sinks_beside.py [SEED ...]` writes its table into docs/results.md.
+"""Spark's own Kafka sink next to ours under kills.
 
-Run it as `PYTHONPATH=.:src:tests/engine python tests/engine/sinks_beside.py`. The query, its rows' pace and the random
-choices of kills are the same for all sinks of a seed; the moments of kills differ, as each sink takes its own time.
+`PYTHONPATH=.:src:tests/engine python tests/engine/compared_sinks.py [SEED ...]` writes its table into docs/results.md.
+The query, its rows' pace and the random choices of kills are the same for all sinks of a seed; the moments of kills
+differ, as each sink takes its own time.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Source, TargetLog
 from model_pump import Pump, World
-from test_any_order import Copies, LosingTargets
+from test_events_in_any_order import Copies, LosingTargets
 
 from sparkmirror.pump.quiet import LATE_S
 from sparkmirror.pump.stage import Stage
