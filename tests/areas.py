@@ -24,7 +24,8 @@ _ENGINE_AREAS = {
     " long_lines many_partitions mirror moved_query moved_writers real_checkpoint_connector there_and_back topic_list"
     " offset_syncs_over_gaps",
     "faults": "broker_faults cut_segments_topic expired_state kills known_losses late_requests losses lost_segments"
-    " old_records replicas rival_views seam takeover unclean_elections unreplicated_copies wrong_cluster",
+    " old_records query_elections replicas rival_views seam takeover unclean_elections unreplicated_copies"
+    " wrong_cluster",
     "taking over": "internal_topics_left_alone connect_takeover empty_alias_takeover exactly_once_takeover legacy"
     " legacy_process predecessors_looked_for mirror_maker_and_back suspended_mirror_maker",
     "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
@@ -45,7 +46,7 @@ _ENGINE_AREAS = {
 
 _ENGINE_TESTS = {
     "api": ("public_face", "exactly_once_sink"),
-    "queries": ("transform_queries", "transform_kills"),
+    "queries": ("transform_queries", "transform_kills", "query_elections"),
     "sink": ("exactly_once_sink", "sink_by_format", "sink_kills"),
     "transforms": ("transforms_on_the_way", "transform_kills"),
     "client": ("real_checkpoint_connector",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.exact.durable import query_places
 from sparkmirror.exact.durable.query_places import QueryPlaces, read_places
+from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.splice import Run
 
 
@@ -31,6 +33,7 @@ def places(draw: st.DrawFn) -> QueryPlaces:
         runs=tuple(runs),
         upstream_end=at + draw(st.integers(0, 5)),
         is_known=draw(st.booleans()),
+        epochs=tuple(EpochStart(*each) for each in draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99))))),
     )
 
 
@@ -38,6 +41,25 @@ def places(draw: st.DrawFn) -> QueryPlaces:
 @given(places())
 def test_they_are_read_back_as_they_were(made: QueryPlaces) -> None:
     assert read_places(*made.record()) == made
+
+
+def test_places_without_epochs_are_read() -> None:
+    """As they were written before a query kept leader epochs."""
+    key, value = QueryPlaces(
+        query="q",
+        target=(bytes(16), 0),
+        batch=3,
+        part=0,
+        source_topic_id=bytes(16),
+        sequence=5,
+        downstream=5,
+        runs=(Run(7, 2),),
+        upstream_end=9,
+    ).record()
+    fields = json.loads(value)
+    read = read_places(key, json.dumps(fields[:6]).encode())
+    assert read is not None
+    assert (read.runs, read.upstream_end, read.epochs) == ((Run(7, 2),), 9, ())
 
 
 @settings(max_examples=100)

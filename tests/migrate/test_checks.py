@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,11 @@ from tools.checks_page import page
 from sparkmirror.kafka.cluster.append_check import AppendCheck, AppendVerdict, Trial
 from sparkmirror.kafka.cluster.groups import ListedGroup
 from sparkmirror.lint.probe import FlowProbe
+from sparkmirror.migrate.atomic_sets import AtomicSets
 from sparkmirror.migrate.checks import CHECKS, CheckResult, CheckVerdict, run_checks
 from sparkmirror.migrate.checks.facts import Facts, Reader, still_to_move
 from sparkmirror.migrate.observation import FenceSeen, MemberSeen
+from sparkmirror.migrate.ties import AtomicSet
 from sparkmirror.schemas import SchemaCheck
 from sparkmirror.snapshot.snapshot import PartitionState
 
@@ -114,6 +117,17 @@ def protocol(name: str) -> Change:
     return lambda seen: replace(seen, listed={A: {"billing": ListedGroup("billing", name, "Empty", "classic")}})
 
 
+def ties(topics: Set[str] = frozenset(), streams: Set[str] = frozenset(), unknown: str = "") -> Change:
+    one = AtomicSet(
+        topics=frozenset(topics),
+        groups=frozenset(),
+        transactional_ids=frozenset({"pay"}),
+        streams=frozenset(streams),
+    )
+    seen = AtomicSets(sets=(one,) if topics else (), sinks={}, unknown=(unknown,) if unknown else ())
+    return lambda facts: replace(facts, ties={A: seen})
+
+
 def schemas(checked: SchemaCheck | str) -> Change:
     return lambda seen: replace(seen, schemas=checked)
 
@@ -146,7 +160,7 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     (
         "turn",
         FAIL,
-        "both flows have published ends",
+        "contradict each other",
         both(changed_word(A, done=True, ends={0: 10}), changed_word(B, done=True, ends={0: 10})),
     ),
     (
@@ -166,6 +180,15 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ),
     ("schema-ids", FAIL, "orders", schemas(SchemaCheck("A->B", 1, (), {"orders": "no leader"}))),
     ("schema-ids", UNKNOWN, "refused", schemas("connection refused")),
+    ("transactional-sets", FAIL, "transactional id pay ties shop to payments", ties(topics={"orders", "payments"})),
+    (
+        "transactional-sets",
+        FAIL,
+        "Streams application app ties shop",
+        ties(topics={"orders", "app-x-changelog"}, streams={"app"}),
+    ),
+    ("transactional-sets", WARN, "app is a Streams application", ties(topics={"orders"}, streams={"app"})),
+    ("transactional-sets", UNKNOWN, "READ on __transaction_state", ties(unknown="READ on __transaction_state")),
     ("mirror-down", FAIL, "no mirror works on A->B", changed_flow(A, at_work=False)),
     ("reverse-flow-ready", FAIL, "no mirror works on B->A", changed_flow(B, at_work=False)),
     ("standby-present", WARN, "no process stands by for A->B", changed_flow(A, standbys=0)),
@@ -243,8 +266,11 @@ def test_without_an_obstacle_all_is_ok() -> None:
 def test_groups_must_move_first_only_if_the_file_says_so() -> None:
     at_home = changed_group(A, state="Stable", members=MEMBER)
     assert "consumers-first" not in found(at_home(facts()))
-    seen = found(at_home(facts(type="consumers-first")))
-    assert seen["consumers-first"] == (FAIL, "billing must move to B first")
+    first = at_home(facts(type="consumers-first"))
+    assert "billing must move to B first: `switch consumers` is next" in results(first)["consumers-first"].words
+    assert found(first) == {}
+    left = changed_word(A, done=True, ends={0: 10})(first)
+    assert found(left)["consumers-first"] == (FAIL, "billing must move to B first")
 
 
 def test_what_needs_no_acl_is_not_asked_for() -> None:

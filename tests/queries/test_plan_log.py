@@ -11,9 +11,12 @@ from lab import KafkaCluster
 from tests.support.copied_flow import Side
 
 from sparkmirror.errors import AttemptFenced, ClusterUnreachable
+from sparkmirror.exact.durable.query_places import QueryPlaces
 from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.cluster.topic_log import TopicLog
-from sparkmirror.queries.plan_log import PlanLog, PlannedBatch, PlannedRange
+from sparkmirror.queries.copied_logs import CopiedLog
+from sparkmirror.queries.plan_log import AppendedEnd, PlanLog, PlannedBatch, PlannedRange
 
 pytestmark = pytest.mark.broker
 
@@ -65,6 +68,64 @@ def test_old_proposals_are_deleted_and_queries_are_apart(side: Side, topic_name:
     alive = {entry.key: entry.value for entry in entries}
     assert sum(value is not None for value in alive.values()) == 2, "one plan of each query"
     assert (plans(side, topic_name).newest(), plans(side, topic_name, "other").newest()) == (batch(3, 40), batch(0, 5))
+
+
+EPOCHS = (EpochStart(1, 0), EpochStart(3, 15))
+SOURCE_ID, TARGET_ID = b"\1" * 16, b"\2" * 16
+PLANNED = PlannedRange(10, 20, SOURCE_ID.hex(), TARGET_ID.hex(), EPOCHS)
+
+
+def places(number: int, upstream_end: int, epochs: tuple[EpochStart, ...], source_id: bytes = SOURCE_ID) -> QueryPlaces:
+    return QueryPlaces(
+        query="q",
+        target=(TARGET_ID, 0),
+        batch=number,
+        part=0,
+        source_topic_id=source_id,
+        sequence=0,
+        downstream=0,
+        runs=(),
+        upstream_end=upstream_end,
+        epochs=epochs,
+    )
+
+
+def test_a_plan_keeps_its_records_leader_epochs(side: Side, topic_name: str) -> None:
+    made = PlannedBatch(1, {("t", 0): PLANNED})
+    assert plans(side, topic_name).agree(made) == made
+    assert plans(side, topic_name).newest() == made
+    assert PLANNED.passed.epochs == EPOCHS[1:]
+    assert PLANNED.up_to(15) == PLANNED._replace(end=15, epochs=EPOCHS[:1])
+    before = b'[["t", 0, 10, 20, "0a", "0b"]]'
+    assert PlannedBatch.from_json(1, before).ranges["t", 0] == PlannedRange(10, 20, "0a", "0b"), "of before"
+
+
+def test_what_is_copied_is_told_by_all_places(side: Side, topic_name: str) -> None:
+    """Another process reads them; those of the source topic before it was created again do not count."""
+    one = plans(side, topic_name)
+    one.place([places(0, 10, (EpochStart(9, 0),), b"\7" * 16)], {})
+    one.place([places(1, 10, (EpochStart(1, 0), EpochStart(2, 5)))], {})
+    one.place([places(2, 15, (EpochStart(2, 5), EpochStart(3, 15)))], {})
+    for log in (one, plans(side, topic_name)):
+        log.newest()
+        assert log.copied(("t", 0), PLANNED._replace(epochs=(EpochStart(3, 15), EpochStart(4, 18)))) == CopiedLog(
+            20, (EpochStart(1, 0), EpochStart(2, 5), EpochStart(3, 15), EpochStart(4, 18))
+        )
+        assert log.copied(("t", 0), PLANNED._replace(epochs=())) == CopiedLog(20, ())
+        assert log.reached(PlannedBatch(2, {("t", 0): PLANNED})).ranges["t", 0] == PLANNED.up_to(15)
+        assert log.reached(PlannedBatch(3, {("t", 0): PLANNED})).ranges["t", 0] == PLANNED
+
+
+def test_where_the_rows_end_outlives_the_process(side: Side, topic_name: str) -> None:
+    one = plans(side, topic_name)
+    first = AppendedEnd("0b", CopiedLog(7, (EpochStart(2, 3),)))
+    one.place([], {("A.t", 0): first, ("A.u", 1): first})
+    second = first._replace(log=CopiedLog(9, ()))
+    one.place([], {("A.u", 1): second})
+    for log in (one, plans(side, topic_name)):
+        log.newest()
+        assert log.ends == {("A.t", 0): first, ("A.u", 1): second}
+    assert plans(side, topic_name, "other").ends == {}
 
 
 def test_records_of_another_program_are_named(side: Side, topic_name: str) -> None:

@@ -12,7 +12,7 @@ from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.splice import NO_END
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.plan_log import PlannedBatch
-from sparkmirror.queries.source_ranges import QueriedLog, next_ranges, present
+from sparkmirror.queries.source_ranges import QueriedLog, next_ranges, present, shortened
 
 ID, OTHER_ID, TARGET_ID, OTHER_TARGET = "0a" * 16, "0b" * 16, b"\1" * 16, b"\2" * 16
 SERVERS = ClusterConfig(alias="A", bootstrap_servers=("a:1",))
@@ -28,6 +28,7 @@ def log(
     *,
     copied: int = 0,
     target_id: bytes = TARGET_ID,
+    cut_at: int | None = None,
 ) -> QueriedLog:
     return QueriedLog(
         route=PartitionPair("t", "A.t", partition),
@@ -37,6 +38,7 @@ def log(
         until=until,
         target_topic_id=target_id,
         target_end=copied,
+        cut_at=cut_at,
     )
 
 
@@ -105,13 +107,13 @@ def test_the_copy_ends_where_it_is_wanted_and_never_goes_back() -> None:
 def test_a_log_that_was_cut_halts_its_partition_alone_or_goes_on(policy: str) -> None:
     flow = FLOW.model_copy(update={"loss": LossPolicy.model_validate({"truncated": policy})})
     first = next_ranges(None, [log(0, 0, 10), log(1, 0, 10)], flow).batch
-    following = next_ranges(first, [log(0, 0, 6), log(1, 0, 11)], flow)
+    following = next_ranges(first, [log(0, 0, 16, cut_at=6), log(1, 0, 11, cut_at=10)], flow)
     assert [(loss.kind.value, loss.first, loss.end) for loss in following.losses] == [("truncated", 6, 10)]
     if policy == "halt":
         assert following.halted["t", 0].cause is Cause.TRUNCATED
         assert spans(following.batch) == {0: (10, 10), 1: (10, 11)}, "the halted one keeps its place"
     else:
-        assert spans(following.batch) == {0: (6, 6), 1: (10, 11)}
+        assert spans(following.batch) == {0: (6, 16), 1: (10, 11)}
 
 
 @pytest.mark.parametrize("end", [5, 10, 20])
@@ -173,7 +175,8 @@ def test_an_expiry_may_halt() -> None:
         (log(0, 0, 10), {("t", 0): (0, 10)}, []),
         (log(0, 4, 12), {("t", 0): (4, 10)}, [("expired", 0, 4)]),
         (log(0, 40, 50), {}, [("expired", 0, 10)]),
-        (log(0, 2, 6), {("t", 0): (2, 6)}, [("expired", 0, 2), ("truncated", 6, 10)]),
+        (log(0, 2, 20, cut_at=6), {("t", 0): (2, 6)}, [("truncated", 6, 10), ("expired", 0, 2)]),
+        (log(0, 0, 20, cut_at=10), {("t", 0): (0, 10)}, []),
         (log(0, 0, 99, topic_id=OTHER_ID), {}, [("recreated", 0, 0)]),
         (log(0, 0, 10, target_id=OTHER_TARGET), {}, []),
     ],
@@ -183,6 +186,7 @@ def test_a_begun_batch_has_what_is_still_there(
 ) -> None:
     batch = next_ranges(None, [log(0, 0, 10)], FLOW).batch
     assert batch is not None
-    left, lost = present(batch, {("t", 0): now}, LossPolicy())
+    begun, disowned = shortened(batch, {("t", 0): now}, LossPolicy())
+    left, lost = present(begun, {("t", 0): now}, LossPolicy())
     assert left == ranges
-    assert [(loss.kind.value, loss.first, loss.end) for loss in lost] == losses
+    assert [(loss.kind.value, loss.first, loss.end) for loss in [*disowned, *lost]] == losses

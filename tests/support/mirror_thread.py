@@ -12,22 +12,28 @@ from pyspark.sql import SparkSession
 from sparkmirror.config import MirrorConfig, load_mm2_properties
 from sparkmirror.mirror.engine.mirror import Mirror
 from sparkmirror.mirror.engine.progress_display import OnProgress
+from sparkmirror.mirror.engine.queries import Queries
 from sparkmirror.pump.messages.orders import Receipt
 
 
 @contextlib.contextmanager
-def run_mirror(path: Path, spark: SparkSession) -> Iterator[Mirror]:
+def run_mirror(path: Path, spark: SparkSession, queries: Queries | None = None) -> Iterator[Mirror]:
     """Run what a file says in a thread for the length of a `with`; what `run` raises is raised at its end."""
-    with run_config(load_mm2_properties(str(path)), spark) as mirror:
+    with run_config(load_mm2_properties(str(path)), spark, queries=queries) as mirror:
         yield mirror
 
 
 @contextlib.contextmanager
 def run_config(
-    config: MirrorConfig, spark: SparkSession, on_progress: OnProgress | None = None, *, use_lease: bool = False
+    config: MirrorConfig,
+    spark: SparkSession,
+    on_progress: OnProgress | None = None,
+    *,
+    use_lease: bool = False,
+    queries: Queries | None = None,
 ) -> Iterator[Mirror]:
     """The same for a configuration."""
-    mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress)
+    mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress, queries=queries)
     failures: list[BaseException] = []
 
     def run() -> None:

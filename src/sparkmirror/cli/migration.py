@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from sparkmirror.cli.loading import Secrets
-from sparkmirror.cli.migration_looks import MigrationPath, SetName, check
+from sparkmirror.cli.migration_looks import MigrationPath, SetName, check, new, plan, rehearse, schema
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.tables import lines
 from sparkmirror.migrate.executor import Code, Event, Outcome
@@ -22,7 +22,8 @@ migration = typer.Typer(no_args_is_help=True, help="Move topics, producers and c
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Begin without a question.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
-migration.command()(check)
+for verb in (new, schema, plan, check, rehearse):
+    migration.command()(verb)
 
 COLUMNS = ("SET", "PHASE", "PRODUCERS", "CONSUMERS", "LAG-FORTH", "LAG-BACK", "CAN-SWITCH", "CAN-REVERSE", "BLOCKERS")
 
@@ -88,7 +89,8 @@ def reverse(
 
     The same steps as `switch`, with the clusters exchanged; also days later.
 
-    Exit codes: as of `switch`.
+    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, 2 a file is wrong, 3 a cluster
+    can't be reached, 4 time was up or a hook said no, and all is undone.
 
     Example: sparkmirror migration reverse migration.yaml --set shop
     """
@@ -96,7 +98,13 @@ def reverse(
 
 
 @migration.command()
-def complete(file: MigrationPath, name: SetName = None, yes: Yes = False, secrets: Secrets = None) -> None:
+def complete(
+    file: MigrationPath,
+    name: SetName = None,
+    yes: Yes = False,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
     """Give up the way back of sets whose producers and consumers have moved.
 
     No topic is deleted, and the source still refuses writes.
@@ -111,10 +119,16 @@ def complete(file: MigrationPath, name: SetName = None, yes: Yes = False, secret
         if not yes and not typer.confirm(f"There is no way back for {names} after this. Continue?"):
             raise typer.Exit(1)
         blockers = one.complete(sets)
-        for blocker in blockers:
-            typer.echo(f"  {blocker}")
+        if output is Format.JSON:
+            told = [{"id": each.id, "words": each.words} for each in blockers]
+            print_json([{"set": each.name, "complete": not blockers, "blockers": told} for each in sets])
+        else:
+            for blocker in blockers:
+                typer.echo(f"  {blocker}")
         if blockers:
             raise typer.Exit(1)
+        if output is Format.JSON:
+            return
         back = one.pair.flows.get(Side.TARGET)
         typer.echo(f"{names}: complete." + (f" Take {back.name} out of {one.file.mirror} now." if back else ""))
 

@@ -66,11 +66,13 @@ class ShopReader:
             raise error
 
     def wait_for(self, records: int, patience_s: float) -> None:
-        """Wait until this many records are read. Raises `CopyIncomplete` after `patience_s`."""
-        until = time.monotonic() + patience_s
-        while self.seen.records < records:
+        """Wait until this many records are read. Raises `CopyIncomplete` if none comes for `patience_s`."""
+        best, until = -1, 0.0
+        while (read := self.seen.records) < records:
+            if read > best:
+                best, until = read, time.monotonic() + patience_s
             if self._error is not None or time.monotonic() > until:
-                raise CopyIncomplete(f"group {self._group} has read {self.seen.records:,} of {records:,} records")
+                raise CopyIncomplete(f"group {self._group} has read {read:,} of {records:,} records, and gets no more")
             time.sleep(_POLL_MS / 1000)
 
     def _run(self, bootstrap_servers: str) -> None:

@@ -10,8 +10,10 @@ from typing import Self
 
 from sparkmirror.config import MirrorConfig
 from sparkmirror.config.formats import explain, read
+from sparkmirror.errors import ConfigError
 from sparkmirror.migrate import phase, planner
 from sparkmirror.migrate.actions import Action
+from sparkmirror.migrate.change_plan import change_plan
 from sparkmirror.migrate.checks import CheckResult, run_checks
 from sparkmirror.migrate.checks.gather import gather
 from sparkmirror.migrate.evidence import Evidence
@@ -21,7 +23,9 @@ from sparkmirror.migrate.hands import RealHands
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.pair import Pair, flows_of
 from sparkmirror.migrate.phase import Blocker, Phase, Verdict
+from sparkmirror.migrate.planned_changes import PlannedChanges
 from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.rehearsal import RECORDS, Rehearsal, rehearse
 from sparkmirror.migrate.writers import DryWriters, Writers, Writing
 
 
@@ -92,6 +96,29 @@ class Migration:
         """
         sets = self.file.chosen(name)
         return list(run_checks(gather(self.file, sets, self.pair, self.mirror, self.observe)))
+
+    def changes(self) -> PlannedChanges:
+        """Tell what will be created or changed at the target, and what a person has to do there.
+
+        Nothing is changed. Raises `ClusterUnreachable` and other `ConnectionError`s.
+        """
+        return change_plan(self.file, self.pair.flows[Side.SOURCE])
+
+    def rehearse(
+        self, name: str | None = None, groups: Sequence[str] = (), records: int = RECORDS, to: Side = Side.TARGET
+    ) -> Rehearsal:
+        """Compare the next records of groups on both sides: of these, or of one set, or of all.
+
+        Nothing is changed. Raises `ConfigError` if there is no such set or no flow to that side, `ClusterUnreachable`
+        and other `ConnectionError`s.
+        """
+        flow = self.pair.flows.get(to.other)
+        if flow is None:
+            raise ConfigError("there is no flow back", origin=self.file.mirror)
+        known = [group for one in self.file.chosen(name) for group in one.groups]
+        if strangers := sorted(set(groups) - set(known)):
+            raise ConfigError(f"no set has it; there are {', '.join(known)}", origin="--group", key=strangers[0])
+        return rehearse(flow, groups or known, records, patience_s=self.file.policies.drain)
 
     def plan(self, goal: Goal, name: str | None = None) -> list[Plan]:
         """Plan a switch of one set, or of all. Raises `ConfigError` if there is no such set."""

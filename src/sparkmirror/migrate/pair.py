@@ -27,18 +27,27 @@ def flows_of(file: MigrationFile, config: MirrorConfig) -> dict[Side, FlowConfig
 
     Raises `ConfigError`.
     """
-    names = [flow.name for flow in config.flows]
-    wanted = file.flow or (names[0] if len(names) == 1 else "")
-    if not wanted:
-        raise ConfigError(
-            f"{config.path} has several flows: {', '.join(names)}; name one", origin=file.name, key="flow"
-        )
-    forth = next((flow for flow in config.flows if flow.name == wanted), None)
-    if forth is None:
-        raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", origin=file.name, key="flow")
+    forth = begins(config, file.flow, file.name)
     ends = forth.target.alias, forth.source.alias
     back = next((flow for flow in config.flows if (flow.source.alias, flow.target.alias) == ends), None)
     return {Side.SOURCE: forth} | ({Side.TARGET: back} if back is not None else {})
+
+
+def begins(config: MirrorConfig, wanted: str, origin: str) -> FlowConfig:
+    """Return the flow that a migration begins with: the named one, the only one, or the one whose turn is `first`.
+
+    Raises `ConfigError`.
+    """
+    names = ", ".join(flow.name for flow in config.flows)
+    if wanted:
+        named = next((flow for flow in config.flows if flow.name == wanted), None)
+        if named is None:
+            raise ConfigError(f"{config.path} has no such flow; it has {names}", origin=origin, key="flow")
+        return named
+    first = config.flows if len(config.flows) == 1 else [flow for flow in config.flows if flow.turn == "first"]
+    if len(first) != 1:
+        raise ConfigError(f"{config.path} has several flows: {names}; name one", origin=origin, key="flow")
+    return first[0]
 
 
 class Pair:

@@ -15,10 +15,16 @@ from typing import NamedTuple
 
 from sparkmirror.errors import AttemptFenced, ClusterUnreachable
 from sparkmirror.exact.durable.claims import TargetPartition
-from sparkmirror.exact.durable.query_places import COPIED, QueryPlaces, read_places
+from sparkmirror.exact.durable.query_places import COPIED, QueryPlaces, read_epochs, read_places
 from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.epoch_history import joined
+from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.queries.copied_logs import CopiedLog
+
+_ENDS = "ends"
+"""Kind of the records that tell where a query's records end at the target."""
 
 
 class PlannedRange(NamedTuple):
@@ -30,11 +36,18 @@ class PlannedRange(NamedTuple):
     """The source topic's id, as hexadecimal digits."""
     target_id: str
     """The same for the target topic of that name."""
+    epochs: tuple[EpochStart, ...] = ()
+    """The records' leader epochs; an empty range has that of the record before."""
 
     @property
     def passed(self) -> PlannedRange:
         """The empty range after this one."""
-        return self._replace(begin=self.end)
+        return self._replace(begin=self.end, epochs=self.epochs[-1:])
+
+    def up_to(self, offset: int) -> PlannedRange:
+        """Return the part of the range below an offset."""
+        end = max(self.begin, min(self.end, offset))
+        return self._replace(end=end, epochs=tuple(each for each in self.epochs if each.start < end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +67,24 @@ class PlannedBatch:
     @classmethod
     def from_json(cls, number: int, value: bytes) -> PlannedBatch:
         ranges = {
-            (str(topic), int(partition)): PlannedRange(int(begin), int(end), str(topic_id), str(target_id))
-            for topic, partition, begin, end, topic_id, target_id in json.loads(value)
+            (str(topic), int(partition)): PlannedRange(
+                begin=int(begin),
+                end=int(end),
+                topic_id=str(topic_id),
+                target_id=str(target_id),
+                epochs=read_epochs(*more),
+            )
+            for topic, partition, begin, end, topic_id, target_id, *more in json.loads(value)
         }
         return cls(number, ranges)
+
+
+class AppendedEnd(NamedTuple):
+    """End of a query's records in a target partition."""
+
+    topic_id: str
+    """The target topic's id, as hexadecimal digits."""
+    log: CopiedLog
 
 
 class PlanLog:
@@ -79,11 +106,37 @@ class PlanLog:
 
         Each partition has those of its two newest batches.
         """
+        self._copied: dict[TargetPartition, tuple[bytes, tuple[EpochStart, ...]]] = {}
+        """Each copy's source topic id, and leader epochs of the copied records."""
+        self._ends: dict[TopicPartition, AppendedEnd] = {}
 
     def newest(self) -> PlannedBatch | None:
         """Return the newest agreed batch."""
         self._read()
         return self._plans[max(self._plans)] if self._plans else None
+
+    def reached(self, batch: PlannedBatch) -> PlannedBatch:
+        """Return a finished batch up to where it got.
+
+        A log that was cut after the plan has fewer records than planned.
+        """
+        ranges = {}
+        for at, each in batch.ranges.items():
+            places = self.last_places((bytes.fromhex(each.target_id), at[1]), batch.number + 1)
+            known = places is not None and (places.batch, places.source_topic_id.hex()) == (batch.number, each.topic_id)
+            ranges[at] = each.up_to(places.upstream_end) if places is not None and known else each
+        return PlannedBatch(batch.number, ranges)
+
+    def copied(self, at: TopicPartition, planned: PlannedRange) -> CopiedLog:
+        """Return the source's log as it was copied up to a range's end."""
+        source_id, epochs = self._copied.get((bytes.fromhex(planned.target_id), at[1]), (b"", ()))
+        before = epochs if source_id.hex() == planned.topic_id else ()
+        return CopiedLog(planned.end, joined(before, planned.epochs) if planned.epochs else ())
+
+    @property
+    def ends(self) -> Mapping[TopicPartition, AppendedEnd]:
+        """Ends of the query's records at the target."""
+        return self._ends
 
     def is_finished(self, batch: PlannedBatch) -> bool:
         """True if somebody has seen all the batch's rows at the target."""
@@ -122,9 +175,12 @@ class PlanLog:
         places = [each for (at, batch, _), each in self._places.items() if at == target and batch < before]
         return max(places, key=lambda each: (each.batch, each.part), default=None)
 
-    def place(self, places: Iterable[QueryPlaces]) -> None:
-        """Write places down."""
-        records = [part.record() for each in places for part in each.parts()]
+    def place(self, places: Iterable[QueryPlaces], ends: Mapping[TopicPartition, AppendedEnd]) -> None:
+        """Write places down, and where the query's records end now."""
+        records: list[tuple[bytes, bytes | None]] = [part.record() for each in places for part in each.parts()]
+        for at, end in ends.items():
+            key = json.dumps([self._query, _ENDS, *at]).encode()
+            records.append((key, json.dumps([end.topic_id, *end.log]).encode()))
         if records:
             self._log.append(0, records)
 
@@ -135,6 +191,9 @@ class PlanLog:
                 query, kind, *rest = json.loads(entry.key or b"[]")
                 if query == self._query and kind == COPIED:
                     self._take_places(entry.key, entry.value)
+                elif query == self._query and kind == _ENDS:
+                    topic_id, end, epochs = json.loads(entry.value or b"")
+                    self._ends[rest[0], rest[1]] = AppendedEnd(topic_id, CopiedLog(end, read_epochs(epochs)))
                 elif query == self._query:
                     self._take(kind, rest, entry.key or b"", entry.value)
             except (KeyError, TypeError, ValueError) as error:
@@ -163,6 +222,9 @@ class PlanLog:
         if places is None:
             return
         self._places[places.target, places.batch, places.part] = places
+        source_id, epochs = self._copied.get(places.target, (places.source_topic_id, ()))
+        before = epochs if source_id == places.source_topic_id else ()
+        self._copied[places.target] = places.source_topic_id, joined(before, places.epochs)
         batches = sorted({batch for at, batch, _ in self._places if at == places.target})
         for old in [each for each in self._places if each[0] == places.target and each[1] in batches[:-2]]:
             del self._places[old]

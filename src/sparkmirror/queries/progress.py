@@ -76,25 +76,31 @@ class QueryProgress:
 
     def _tell(self, new: Mapping[TopicPartition, int]) -> None:
         view = self._driver.view
+        has_changed = False
         for at, route in self._routes.items():
-            halt = self._halted.get(at)
-            held: PartitionState = "waiting" if halt is not None and halt.cause is Cause.PAUSED else "parked"
-            state = "running" if halt is None else held
-            if halt is None and self._copied_to.get(at, -1) >= end_wanted(self._driver, at):
-                state = "done"
-            receipt = Receipt(
-                flow=self._driver.name,
-                source_topic=route.source_topic,
-                target_topic=route.target_topic,
-                partition=route.partition,
-                state=state,
-                cause=Cause.NONE if halt is None else halt.cause,
-                reason="" if halt is None else halt.reason,
-                upstream=self._copied_to.get(at, -1),
-                downstream=self._downstream.get(at, -1),
-                source_end=self._ends.get(at, -1),
-            )
+            receipt = self._receipt(at, route)
             key = PartitionKey(self._driver.name, route.source_topic, route.partition)
-            view.partitions.setdefault(key, PartitionView()).copied_by_query(receipt, new.get(at, 0), 0)
+            told = view.partitions.setdefault(key, PartitionView())
+            has_changed |= receipt != told.receipt
+            told.copied_by_query(receipt, new.get(at, 0), 0)
         view.counts.add(sum(new.values()), 0)
-        view.changes += 1
+        view.changes += has_changed
+
+    def _receipt(self, at: TopicPartition, route: PartitionPair) -> Receipt:
+        halt = self._halted.get(at)
+        held: PartitionState = "waiting" if halt is not None and halt.cause is Cause.PAUSED else "parked"
+        state = "running" if halt is None else held
+        if halt is None and self._copied_to.get(at, -1) >= end_wanted(self._driver, at):
+            state = "done"
+        return Receipt(
+            flow=self._driver.name,
+            source_topic=route.source_topic,
+            target_topic=route.target_topic,
+            partition=route.partition,
+            state=state,
+            cause=Cause.NONE if halt is None else halt.cause,
+            reason="" if halt is None else halt.reason,
+            upstream=self._copied_to.get(at, -1),
+            downstream=self._downstream.get(at, -1),
+            source_end=self._ends.get(at, -1),
+        )

@@ -9,23 +9,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, create_map, lit
-from pyspark.sql.types import StructType
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.errors import RecordsGone, RowsChanged, RowsRefused, SparkMirrorError
+from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.exact.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.exact.durable.query_places import QueryPlaces, plans_topic
-from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.cause import Cause, cause_of_loss
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
-from sparkmirror.kafka.cluster.list_offsets import LATEST, offsets_by_leader
 from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
 from sparkmirror.kafka.cluster.refusal_lines import refusal
 from sparkmirror.kafka.cluster.topic_log import TopicLog
@@ -40,16 +39,15 @@ from sparkmirror.pump.copies import wanted_codec
 from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
-from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog, next_ranges, present
+from sparkmirror.queries.query_logs import QueryLogs
+from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog, next_ranges, present, shortened
 from sparkmirror.sink.agreement import MicroBatch
 from sparkmirror.sink.order import AppendedRange
 from sparkmirror.sink.source_offsets import read_runs
 from sparkmirror.sink.writing import BatchWriter
-from sparkmirror.source import log_rows
+from sparkmirror.source.frames import read_parts, table_schema
 from sparkmirror.source.read_options import RECORDS, ReadOptions
 from sparkmirror.source.source_logs import OffsetRange, SourceLogs
-from sparkmirror.source.tables import HEADERS, arrow_schema
-from sparkmirror.source.tables import RECORDS as COLUMNS
 from sparkmirror.transforms import Chain, apply_to_batches, parse_chain
 
 Change = Callable[[DataFrame], DataFrame]
@@ -66,6 +64,24 @@ _ROLE = "sparkmirror-query"
 log = logging.getLogger(__name__)
 
 
+class QueryHalted(HandledError):
+    """Error for a query that waits for an operator; `halt` is told of its partitions."""
+
+    def __init__(self, halt: Halt) -> None:
+        super().__init__(halt.reason)
+        self.halt = halt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenBatch:
+    """A micro-batch's rows at the target."""
+
+    appended: Mapping[TopicPartition, AppendedRange]
+    runs: Mapping[TopicPartition, bytes]
+    """Source offsets of the rows, as `SourceOffsets.runs` has them."""
+    keeps_places: bool
+
+
 class QueryWorker:
     """A query at work for one flow and lease; `run` in a thread of its own."""
 
@@ -79,8 +95,6 @@ class QueryWorker:
         self._session = SparkSession(spark).newSession()
         self._flow: FlowConfig = driver.flow
         self._chain = parse_chain(self._flow.connect_transforms)
-        self._appended: dict[TopicPartition, AppendedRange] = {}
-        self._keeps_places = True
         self._held_up: dict[TopicPartition, Halt] = {}
         """Partitions that can't be planned now."""
         self._routed_to: dict[str, int] = {}
@@ -107,7 +121,7 @@ class QueryWorker:
                 return
 
     def _told(self, error: Exception) -> None:
-        known = isinstance(error, ConnectionError | SparkMirrorError)
+        known = isinstance(error, ConnectionError | SparkMirrorError | QueryHalted)
         words = str(error) if known else in_one_line(error)
         log.warning(
             "flow %s: query %s: %s",
@@ -143,39 +157,73 @@ class QueryWorker:
             include_headers=True,
             read_committed=self._flow.fetch.isolation_level == "read_committed",
         )
-        logs = SourceLogs(options)
+        source = SourceLogs(options)
         target = ClusterClient(self._flow.target, _ROLE)
         ledger = LossLedger(TopicLog(target, losses_topic(self._flow.source.alias)))
+        logs = QueryLogs(source, target, ledger)
         try:
             self._create_plans()
             plans = PlanLog(target, plans_topic(self._flow.source.alias), self.name)
             while self._goes_on():
                 topics = self._topics()
                 newest = plans.newest()
-                there = {log.route.source: log for log in self._logs(topics, logs, target, is_first=newest is None)}
-                if newest is None or plans.is_finished(newest):
-                    following = next_ranges(newest, self._due(there), self._flow)
+                is_finished = newest is not None and plans.is_finished(newest)
+                before = plans.reached(newest) if newest is not None and is_finished else newest
+                there = self._look(topics, logs, before, plans)
+                self._halt_for_others(there, logs, ledger)
+                if newest is None or is_finished:
+                    following = next_ranges(before, self._due(there), self._flow)
                     self._note(following.losses, ledger)
                     if following.batch is None:
-                        if self._rest(newest, following):
+                        if self._rest(before, following):
                             return True
                         continue
                     newest = plans.agree(following.batch)
                     self._progress.halt({**following.halted, **self._held_up})
-                ranges, losses = present(newest, there, self._flow.loss)
-                self._demand_topics(newest, there, logs)
-                if halting := [loss.words for loss in losses if loss.action == "halted"]:
-                    raise RecordsGone(halting[0])
-                self._note(losses, ledger)
-                self._write(
-                    writer, [logs.range_of(at, *span) for at, span in sorted(ranges.items())], options, newest, topics
-                )
-                plans.place(self._places(newest, there, writer.runs, plans))
+                    there = {at: log._replace(cut_at=None) for at, log in there.items()}
+                begun, disowned = shortened(newest, there, self._flow.loss)
+                ranges, losses = present(begun, there, self._flow.loss)
+                self._demand_topics(newest, there, source)
+                self._note([*losses, *logs.lost.values()], ledger)
+                if halting := [loss for loss in losses if loss.action == "halted"]:
+                    raise QueryHalted(Halt(cause_of_loss(halting[0].kind), halting[0].words))
+                parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
+                try:
+                    written = self._write(writer, parts, options, newest, topics)
+                except RowsChanged as error:
+                    raise self._halted_by(error, disowned, ledger) from error
+                ends = logs.ends_after(written.appended.values())
+                plans.place(self._places(newest, begun, there, written, plans), ends)
                 plans.finish(newest)
+                read = {(each.topic, each.partition): each.end - each.first for each in parts}
+                self._progress.take(begun, read, written.appended.values())
             return False
         finally:
-            logs.close()
+            source.close()
             target.close()
+
+    def _halt_for_others(self, there: Mapping[TopicPartition, QueriedLog], logs: QueryLogs, ledger: LossLedger) -> None:
+        """Raise `QueryHalted` if a topic lost records to which records go by name."""
+        own = {log.route.target for log in there.values()}
+        if losses := [loss for at, loss in logs.lost.items() if at not in own]:
+            self._note(losses, ledger)
+            raise QueryHalted(Halt(cause_of_loss(losses[0].kind), losses[0].words))
+
+    def _halted_by(self, error: RowsChanged, losses: list[Loss], ledger: LossLedger) -> Exception:
+        """Return the error for rows that only an earlier attempt can have appended.
+
+        Since then the source took back their records, or the target lost those before them.
+        """
+        if not losses:
+            return error
+        self._note(losses, ledger)
+        return QueryHalted(
+            Halt(
+                cause_of_loss(losses[0].kind),
+                f"{losses[0].words}; an earlier attempt had begun to write the present micro-batch: nothing more is "
+                f"copied until {losses[0].target_topic} is deleted, which is copied again then",
+            )
+        )
 
     def _create_plans(self) -> None:
         with ClusterAdmin.connect(self._flow.target, _ROLE, self._flow.admin_timeout_ms / 1000) as admin:
@@ -203,10 +251,14 @@ class QueryWorker:
             if topics.queried.query_of(topic.source.name) == self.name
         }
 
-    def _logs(
-        self, topics: dict[str, MirroredTopic], logs: SourceLogs, target: ClusterClient, *, is_first: bool
-    ) -> Iterator[QueriedLog]:
-        """Yield the logs of all partitions with leaders, and note the others.
+    def _look(
+        self,
+        topics: Mapping[str, MirroredTopic],
+        logs: QueryLogs,
+        before: PlannedBatch | None,
+        plans: PlanLog,
+    ) -> dict[TopicPartition, QueriedLog]:
+        """Return the logs of all partitions with leaders, and note the others.
 
         In front of the first batch the topics count, too, to which transforms send records by name.
         """
@@ -215,32 +267,18 @@ class QueryWorker:
             for name, topic in sorted(topics.items())
             for partition in topic.partitions
         ]
-        ids = logs.topic_ids(topics)
-        starts, ends = logs.bounds(route.source for route in routes if route.source_topic in ids)
         names = {
-            route: self._chain.targets_of(route.target_topic) if is_first else {route.target_topic} for route in routes
+            route: self._chain.targets_of(route.target_topic) if before is None else {route.target_topic}
+            for route in routes
         }
-        copies = {(name, route.partition) for route, each in names.items() for name in each}
-        target_ends = offsets_by_leader(target, copies, LATEST, read_committed=False)
-        targets = target.metadata({route.target_topic for route in routes}) if routes else {}
-        self._held_up = {}
-        self._progress.see(routes, ends)
-        for route in routes:
-            if self.driver.reports.heard.is_paused(route.source_topic):
-                self._held_up[route.source] = PAUSED
-            if route.source not in ends:
-                self._held_up[route.source] = Halt(Cause.NO_LEADER, "its leader at the source isn't known now")
-                continue
-            known_ends = [target_ends.get((name, route.partition), 0) for name in names[route]]
-            yield QueriedLog(
-                route=route,
-                topic_id=ids[route.source_topic].hex(),
-                start=starts[route.source],
-                end=ends[route.source],
-                until=end_wanted(self.driver, route.source),
-                target_topic_id=targets[route.target_topic].topic_id,
-                target_end=max(known_ends) if route.target in target_ends else -1,
-            )
+        there = logs.look(names, before, plans, lambda at: end_wanted(self.driver, at))
+        self._progress.see(routes, logs.ends)
+        paused = {at: PAUSED for at in (route.source for route in routes) if self._is_paused(at[0])}
+        self._held_up = {**paused, **logs.held_up}
+        return there
+
+    def _is_paused(self, topic: str) -> bool:
+        return self.driver.reports.heard.is_paused(topic)
 
     def _due(self, there: Mapping[TopicPartition, QueriedLog]) -> list[QueriedLog]:
         """Return the logs to plan from: not paused, and wanted by `once`."""
@@ -253,7 +291,7 @@ class QueryWorker:
         The ranges of a topic that the source no longer has are lost.
         """
         missing = sorted({at[0] for at, each in batch.ranges.items() if each.begin < each.end and at not in there})
-        if missing and (waiting := sorted(logs.topic_ids(missing))):
+        if missing and (waiting := sorted(logs.topics(missing))):
             raise RecordsGone(
                 f"{waiting[0]} is no topic of this query any more, or has no leader, and micro-batch {batch.number:,} "
                 "with its records is begun: it waits until the topic is back"
@@ -274,43 +312,44 @@ class QueryWorker:
         options: ReadOptions,
         batch: PlannedBatch,
         topics: dict[str, MirroredTopic],
-    ) -> None:
+    ) -> WrittenBatch:
         self._create_routed(topics)
         names = {name: topic.remote.name for name, topic in topics.items()}
-        appended: list[AppendedRange] = []
-        self._appended = {}
-        if ranges:
-            records = _records(self._session, options, ranges, names)
-            if any(self._chain.may_change(name) for name in names.values()):
-                records = _transformed(records, self._chain)
-            rows = self._changed(records)
-            self._keeps_places = self._chain.is_order_keeping and keeps_places(records, rows)
-            appended = writer.write(rows, MicroBatch(self._id, batch.number))
-            self._appended = {(each.topic, each.partition): each for each in appended}
-        read = {(each.topic, each.partition): each.end - each.first for each in ranges}
-        self._progress.take(batch, read, appended)
+        if not ranges:
+            return WrittenBatch(appended={}, runs={}, keeps_places=True)
+        records = _records(self._session, options, ranges, names)
+        if any(self._chain.may_change(name) for name in names.values()):
+            records = _transformed(records, self._chain)
+        rows = self._changed(records)
+        appended = writer.write(rows, MicroBatch(self._id, batch.number))
+        return WrittenBatch(
+            appended={(each.topic, each.partition): each for each in appended},
+            runs=writer.runs,
+            keeps_places=self._chain.is_order_keeping and keeps_places(records, rows),
+        )
 
     def _places(
         self,
+        planned: PlannedBatch,
         batch: PlannedBatch,
         there: Mapping[TopicPartition, QueriedLog],
-        runs: Mapping[TopicPartition, bytes],
+        written: WrittenBatch,
         plans: PlanLog,
     ) -> Iterator[QueryPlaces]:
-        """Yield the places of a batch's records, by partition.
+        """Yield the places of a batch's records, by partition, as far as the batch got.
 
         Places are not known behind records without places, or where other producers' records are between.
         """
-        for at, planned in batch.ranges.items():
+        for at, each in batch.ranges.items():
             log = there.get(at)
-            if planned.begin == planned.end or log is None:
+            if planned.ranges[at].begin == planned.ranges[at].end or log is None or log.target_id != each.target_id:
                 continue
             target = log.target_topic_id, at[1]
             before = plans.last_places(target, batch.number)
-            appended = self._appended.get(log.route.target)
-            told = runs.get(log.route.target, b"") if appended is not None else b""
+            appended = written.appended.get(log.route.target)
+            told = written.runs.get(log.route.target, b"") if appended is not None else b""
             end = 0 if before is None else before.progress.downstream
-            is_known = self._keeps_places and (before is None or before.is_known)
+            is_known = written.keeps_places and (before is None or before.is_known)
             if appended is not None:
                 in_one = appended.last_offset - appended.first_offset + 1 == appended.records
                 is_known = is_known and bool(told) and in_one and (before is not None or not appended.first_offset)
@@ -320,12 +359,13 @@ class QueryWorker:
                 target=target,
                 batch=batch.number,
                 part=0,
-                source_topic_id=bytes.fromhex(planned.topic_id),
+                source_topic_id=bytes.fromhex(each.topic_id),
                 sequence=0 if before is None else before.sequence + before.records,
                 downstream=end,
                 runs=read_runs(told) if is_known else (),
-                upstream_end=planned.end,
+                upstream_end=each.end,
                 is_known=is_known,
+                epochs=each.epochs,
             )
 
     def _create_routed(self, topics: Mapping[str, MirroredTopic]) -> None:
@@ -371,15 +411,7 @@ def _records(
 
     Topics have the names at the target.
     """
-    schema: StructType = session.createDataFrame([], f"{COLUMNS}, {HEADERS}").schema
-    columns = arrow_schema(f"{COLUMNS}, {HEADERS}")
-
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from log_rows.rows(options, ranges[number], columns)
-
-    frame = session.range(0, len(ranges), 1, len(ranges)).mapInArrow(rows, schema)
+    frame = read_parts(session, options, ranges, table_schema(session, options))
     renamed = create_map([lit(text) for pair in sorted(names.items()) for text in pair])
     return frame.withColumn("topic", renamed[col("topic")])
 
@@ -394,6 +426,8 @@ def _transformed(records: DataFrame, chain: Chain) -> DataFrame:
 
 
 def _halt_of(error: Exception, words: str) -> Halt:
+    if isinstance(error, QueryHalted):
+        return error.halt
     if isinstance(error, RowsRefused | RowsChanged):
         return Halt(Cause.TRANSFORM, words)
     if isinstance(error, RecordsGone):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.exact.durable.losses import Loss
-from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.cause import Cause, cause_of_loss
 from sparkmirror.exact.position.loss_detection import (
     LedgerPosition,
     expired_loss,
@@ -16,6 +16,8 @@ from sparkmirror.exact.position.loss_detection import (
     truncated_loss,
 )
 from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.epoch_history import epochs_in
+from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.plan_log import PlannedBatch, PlannedRange
 from sparkmirror.source.range_cuts import bounded
@@ -37,6 +39,12 @@ class QueriedLog(NamedTuple):
     target_topic_id: bytes
     target_end: int
     """End of the topic at the target; -1: not known."""
+    history: tuple[EpochStart, ...] = ()
+    """Leader epochs of the records that may be planned, as far as known."""
+    cut_at: int | None = None
+    """Offset from which on the log is not the planned log any more; None: it is."""
+    lost: Loss | None = None
+    """Loss at the target that halts the partition."""
 
     @property
     def target_id(self) -> str:
@@ -74,14 +82,18 @@ def next_ranges(
     known = {} if before is None else before.ranges
     begin: dict[TopicPartition, int] = {}
     end: dict[TopicPartition, int] = {}
-    ids: dict[TopicPartition, tuple[str, str]] = {}
+    planned: dict[TopicPartition, QueriedLog] = {}
     losses: list[Loss] = []
     halted: dict[TopicPartition, Halt] = {}
     for log in logs:
         at = log.route.source
+        if log.lost is not None:
+            losses.append(log.lost)
+            halted[at] = Halt(cause_of_loss(log.lost.kind), log.lost.words)
+            continue
         is_new_copy = at in known and known[at].target_id != log.target_id
         if at in known and not is_new_copy:
-            gone, first = _losses(log, known[at].end, known[at].topic_id, flow.loss)
+            gone, first = _losses(log, known[at], flow.loss)
         elif is_new_copy and not log.target_end:
             gone, first = [target_recreated(log.route, log.target_topic_id, 0, log.start)], log.start
         elif log.target_end:
@@ -93,16 +105,50 @@ def next_ranges(
         losses += gone
         halting = next((loss for loss in gone if loss.action == "halted"), None)
         if halting is not None:
-            halted[at] = Halt(Cause(str(halting.kind)), halting.words)
+            halted[at] = Halt(cause_of_loss(halting.kind), halting.words)
             continue
-        begin[at], end[at], ids[at] = first, max(first, min(log.end, log.until)), (log.topic_id, log.target_id)
+        begin[at], end[at], planned[at] = first, max(first, min(log.end, log.until)), log
     wanted = bounded(begin, end, most)
-    ranges = {at: each.passed for at, each in known.items()} | {
-        at: PlannedRange(begin[at], place, *ids[at]) for at, place in wanted.items()
-    }
-    if before is not None and all(at in known and each == known[at].passed for at, each in ranges.items()):
+    passed = {at: each.passed for at, each in known.items()}
+    ranges = passed | {at: _planned(planned[at], begin[at], place, passed.get(at)) for at, place in wanted.items()}
+    if before is not None and ranges == passed:
         return NextRanges(None, tuple(losses), halted)
     return NextRanges(PlannedBatch(0 if before is None else before.number + 1, ranges), tuple(losses), halted)
+
+
+def _planned(log: QueriedLog, begin: int, end: int, before: PlannedRange | None) -> PlannedRange:
+    continues = before is not None and (log.topic_id, log.target_id) == (before.topic_id, before.target_id)
+    if before is not None and continues and begin == end == before.end:
+        return before
+    first = begin - 1 if continues and begin == end else begin
+    epochs = epochs_in(log.history, first, end)
+    return PlannedRange(begin=begin, end=end, topic_id=log.topic_id, target_id=log.target_id, epochs=epochs)
+
+
+def shortened(
+    batch: PlannedBatch, logs: Mapping[TopicPartition, QueriedLog], policy: LossPolicy
+) -> tuple[PlannedBatch, list[Loss]]:
+    """Return a batch without the records that the source took back after the plan.
+
+    Nothing more is written to a partition that lost records. The losses count if an earlier attempt has copied some of
+    the records that are left out.
+    """
+    ranges = dict(batch.ranges)
+    losses: list[Loss] = []
+    halting = policy.model_copy(update={"truncated": "halt"})
+    for at, planned in batch.ranges.items():
+        log = logs.get(at)
+        if log is None or (log.topic_id, log.target_id) != (planned.topic_id, planned.target_id):
+            continue
+        if planned.begin == planned.end:
+            continue
+        if log.lost is not None:
+            ranges[at] = planned.up_to(planned.begin)
+            losses.append(log.lost)
+        elif log.cut_at is not None and log.cut_at < planned.end:
+            ranges[at] = planned.up_to(log.cut_at)
+            losses.append(truncated_loss(log.route, log.at, ranges[at].end, planned.end, halting))
+    return PlannedBatch(batch.number, ranges), losses
 
 
 def present(
@@ -123,25 +169,27 @@ def present(
         if log.topic_id != planned.topic_id:
             losses.append(recreated_loss(log.route, log.at, planned.begin, policy))
             continue
-        first, end = max(planned.begin, log.start), min(planned.end, log.end)
-        if planned.begin < min(first, planned.end):
-            losses.append(expired_loss(log.route, log.at, planned.begin, min(first, planned.end), policy))
-        if end < planned.end:
-            losses.append(truncated_loss(log.route, log.at, max(end, planned.begin), planned.end, policy))
-        if first < end:
-            ranges[at] = first, end
+        first = min(max(planned.begin, log.start), planned.end)
+        if planned.begin < first:
+            losses.append(expired_loss(log.route, log.at, planned.begin, first, policy))
+        if first < planned.end:
+            ranges[at] = first, planned.end
     return ranges, losses
 
 
-def _losses(log: QueriedLog, first: int, copied_id: str, policy: LossPolicy) -> tuple[list[Loss], int]:
-    """Return the losses from offset `first` on, and the next offset to copy."""
-    if copied_id != log.topic_id:
+def _losses(log: QueriedLog, copied: PlannedRange, policy: LossPolicy) -> tuple[list[Loss], int]:
+    """Return the losses since a range's end, and the next offset to copy."""
+    first = copied.end
+    if copied.topic_id != log.topic_id:
         losses = [recreated_loss(log.route, log.at, first, policy)]
         if log.start and policy.recreated != "halt":
             losses.append(expired_loss(log.route, log.at, 0, log.start, policy))
         return losses, log.start
-    if first > log.end:
-        return [truncated_loss(log.route, log.at, log.end, first, policy)], log.end
+    if log.cut_at is not None and log.cut_at < first:
+        losses = [truncated_loss(log.route, log.at, log.cut_at, first, policy)]
+        if log.cut_at < log.start and policy.truncated != "halt":
+            losses.append(expired_loss(log.route, log.at, log.cut_at, log.start, policy))
+        return losses, max(log.cut_at, log.start)
     if first < log.start:
         return [expired_loss(log.route, log.at, first, log.start, policy)], log.start
     return [], first

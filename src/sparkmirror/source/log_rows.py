@@ -35,6 +35,7 @@ def rows(options: ReadOptions, asked: OffsetRange, schema: pa.Schema) -> Iterato
         read_committed=options.read_committed,
         compacted=asked.compacted,
         role=ROLE,
+        epochs=asked.epochs,
     )
     with reader:
         batches = _complete(reader, options, asked)

@@ -10,7 +10,10 @@ from typing import TypeVar
 
 from sparkmirror.errors import ClusterTrouble, ClusterUnreachable
 from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, offsets_by_leader
+from sparkmirror.kafka.cluster.epoch_history import EpochHistories
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.leader_epochs import EpochStart
+from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets, offsets_by_leader
 from sparkmirror.kafka.cluster.topic_configs import CLEANUP_POLICY, topic_configs
 from sparkmirror.kafka.cluster.topic_descriptions import describe_topics
 from sparkmirror.kafka.wire.error_codes import ErrorCode
@@ -38,6 +41,8 @@ class OffsetRange:
     first: int
     end: int
     compacted: bool = False
+    epochs: tuple[EpochStart, ...] = ()
+    """The records' leader epochs, as far as known: records of others are not read."""
 
 
 class NoLeader(ClusterTrouble):
@@ -52,6 +57,7 @@ class SourceLogs:
         self._client = ClusterClient(options.source, ROLE)
         self._topics: dict[str, TopicLeaders] = {}
         self._compacted: dict[str, bool] = {}
+        self.histories = EpochHistories(self._client)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """Return the chosen partitions that there are now, in order.
@@ -103,12 +109,20 @@ class SourceLogs:
 
         return self._asked(ask) if wanted else ({}, {})
 
-    def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """Return the present ids of topics; later ranges are in these topics."""
-        names = sorted(topics)
-        there = self._asked(lambda: self._client.metadata(names)) if names else {}
+    def topics(self, names: Iterable[str]) -> Mapping[str, TopicLeaders]:
+        """Return topics that are there now; later ranges are in these topics."""
+        wanted = sorted(names)
+        there = self._asked(lambda: self._client.metadata(wanted)) if wanted else {}
         self._topics = {name: topic for name, topic in there.items() if not topic.error}
-        return {name: topic.topic_id for name, topic in self._topics.items()}
+        return dict(self._topics)
+
+    def log_end(self, at: TopicPartition) -> int:
+        """Return where the leader's log ends, perhaps above the high watermark."""
+        leader = self._topics[at[0]].partitions[at[1]].leader
+        listed = list_offsets(self._client, leader, {at[0]: [at[1]]}, LATEST, replica_id=DEBUG_CONSUMER)[at]
+        if listed.error:
+            raise NoLeader(f"{at[0]}-{at[1]}: its leader can't tell where its log ends: {error_name(listed.error)}")
+        return listed.offset
 
     def _listed(self, partitions: tuple[TopicPartition, ...], at: int) -> Offsets:
         def ask() -> Offsets:
@@ -153,7 +167,7 @@ class SourceLogs:
             )
         return offsets | self.latest(later)
 
-    def range_of(self, at: TopicPartition, first: int, end: int) -> OffsetRange:
+    def range_of(self, at: TopicPartition, first: int, end: int, epochs: tuple[EpochStart, ...] = ()) -> OffsetRange:
         """Return a range of a partition; the topic's id is that of the last look."""
         topic, partition = at
         if topic not in self._topics:
@@ -167,6 +181,7 @@ class SourceLogs:
             first=first,
             end=end,
             compacted=self._compacted[topic],
+            epochs=epochs,
         )
 
     def _is_compacted(self, topic: str) -> bool:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparkmirror.exact.durable.claims import Claim, TargetPartition
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
+from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.splice import Run
 
 COPIED = "copied"
@@ -48,6 +49,8 @@ class QueryPlaces:
     """Source offset below which all records are copied after these."""
     is_known: bool = True
     """False if the records' places are not known."""
+    epochs: tuple[EpochStart, ...] = ()
+    """Leader epochs of the source's records, as far as known."""
 
     @property
     def records(self) -> int:
@@ -100,6 +103,7 @@ class QueryPlaces:
             self.upstream_end,
             self.is_known,
             packed,
+            self.epochs,
         ]
         return json.dumps(key).encode(), json.dumps(value).encode()
 
@@ -111,7 +115,7 @@ def read_places(key: bytes | None, value: bytes | None) -> QueryPlaces | None:
         if kind != COPIED or value is None:
             return None
         topic_id, partition, batch, part = rest
-        source, sequence, downstream, upstream_end, is_known, packed = json.loads(value)
+        source, sequence, downstream, upstream_end, is_known, packed, *more = json.loads(value)
         deltas = np.frombuffer(zlib.decompress(base64.b64decode(packed)), "<i8").reshape(-1, 2)
     except (ValueError, TypeError, zlib.error):
         return None
@@ -127,4 +131,10 @@ def read_places(key: bytes | None, value: bytes | None) -> QueryPlaces | None:
         runs=tuple(Run(*run) for run in runs),
         upstream_end=upstream_end,
         is_known=is_known,
+        epochs=read_epochs(*more),
     )
+
+
+def read_epochs(pairs: Iterable[Sequence[int]] = ()) -> tuple[EpochStart, ...]:
+    """Return the epochs of a record's field; none for a record without the field."""
+    return tuple(EpochStart(int(epoch), int(start)) for epoch, start in pairs)

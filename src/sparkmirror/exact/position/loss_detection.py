@@ -16,7 +16,7 @@ from sparkmirror.exact.durable.losses import Action, Loss, LossKind, halted_at_t
 from sparkmirror.exact.position.decision import Position
 from sparkmirror.exact.position.foreign import ForeignRecords
 from sparkmirror.exact.position.route import PartitionPair
-from sparkmirror.kafka.cluster.leader_epochs import EpochEnd
+from sparkmirror.kafka.cluster.leader_epochs import EpochEnd, EpochStart
 from sparkmirror.kafka.wire.topic_ids import same_topic
 
 TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
@@ -115,24 +115,24 @@ def _done_below(
     return max(position.upstream, upstream if cut_at is None else min(upstream, cut_at))
 
 
-def cut_in(copied: Sequence[Claim], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
+def cut_in(copied: Sequence[EpochStart], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
     """Return the offset at which the source's log departs from the copied log.
 
-    The copied log reaches up to `upstream`. Return None if the source's leader can't tell. `copied` are the true
-    claims, in order; `ask` asks the leader where a leader epoch ends in its log. Two logs with the same epoch share the
-    epoch's records up to the end in the shorter log. Without a common epoch so far, the copied log's next lower epoch
-    is asked for (KIP-101).
+    The copied log reaches up to `upstream`. Return None if the source's leader can't tell. `copied` are the copied
+    records' leader epochs, in order; `ask` asks the leader where a leader epoch ends in its log. Two logs with the same
+    epoch share the epoch's records up to the end in the shorter log. Without a common epoch so far, the copied log's
+    next lower epoch is asked for (KIP-101).
     """
     shared, left = upstream, list(copied)
     while left:
-        asked = left[-1].source_leader_epoch
+        asked = left[-1].epoch
         answered = ask(asked)
         if answered.epoch < 0 or answered.end < 0:
             return None
         shared = min(shared, answered.end)
-        while left and left[-1].source_leader_epoch > answered.epoch:
-            shared = min(shared, left.pop().upstream)
-        if answered.epoch == asked or not left or left[-1].source_leader_epoch == answered.epoch:
+        while left and left[-1].epoch > answered.epoch:
+            shared = min(shared, left.pop().start)
+        if answered.epoch == asked or not left or left[-1].epoch == answered.epoch:
             break
     return shared
 
@@ -152,8 +152,7 @@ def _cut_and_emptied(
     if cut:
         return cut[-1]
     words = (
-        f"target {route.target_topic}-{route.partition} lost offsets {first} to {appended - 1}, which it had "
-        "acknowledged (an unclean leader election?), and has deleted all records since: a foreign producer may have "
+        f"{_lost_offsets(route, first, appended)}, and has deleted all records since: a foreign producer may have "
         f"written in their place, so nothing tells where to continue; {TELL_US}"
     )
     return _loss(
@@ -197,11 +196,27 @@ def target_truncated(route: PartitionPair, target_topic_id: bytes, first: int, e
 
     The target acknowledged the records below `end`; later its log ended at `first` or before.
     """
-    words = (
-        f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
-        "(an unclean leader election?): the records copied there are copied again from the source"
-    )
+    words = f"{_lost_offsets(route, first, end)}: the records copied there are copied again from the source"
     return _loss(LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, end, "healed", words)
+
+
+def target_truncated_for_good(route: PartitionPair, target_topic_id: bytes, first: int, end: int) -> Loss:
+    """Return the halting loss for acknowledged records that a query had copied.
+
+    Not every query's rows tell of which records they were made, so none is copied again in its place.
+    """
+    words = (
+        f"{_lost_offsets(route, first, end)}: a query does not copy them again in their place; delete "
+        f"{route.target_topic} to have it copied again"
+    )
+    return _loss(LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, end, "halted", words)
+
+
+def _lost_offsets(route: PartitionPair, first: int, end: int) -> str:
+    return (
+        f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
+        "(an unclean leader election?)"
+    )
 
 
 def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: int) -> Loss:
@@ -308,7 +323,7 @@ def expired_loss(route: PartitionPair, at: LedgerPosition, first: int, end: int,
         f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
         "they expired before they were copied"
     )
-    words += "; sparkmirror.on.expired=continue copies what follows" if halts else "; the copy continues after them"
+    words += "; set sparkmirror.on.expired=continue to step over them" if halts else "; the copy continues after them"
     return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 
 

@@ -29,7 +29,7 @@ from sparkmirror.exact.position.resolving import Resolved, Superseded, assert_pr
 from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.exact.position.target_reading import Unserved, by_topic, listed_offset, unserved
 from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.kafka.cluster.leader_epochs import EpochEnd, epoch_ends
+from sparkmirror.kafka.cluster.leader_epochs import EpochEnd, EpochStart, epoch_ends
 from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.kafka.cluster.topic_configs import CLEANUP_POLICY, topic_configs
@@ -436,7 +436,11 @@ class PositionReader:
                 raise unserved(self._source.config.alias, route.source, answer.error)
             return answer
 
-        return cut_in(self._copied(target_topic_id, route.partition, position), position.upstream, ask)
+        copied = [
+            EpochStart(claim.source_leader_epoch, claim.upstream)
+            for claim in self._copied(target_topic_id, route.partition, position)
+        ]
+        return cut_in(copied, position.upstream, ask)
 
     def _log_end(self, route: PartitionPair, leader: int) -> int:
         """Return where the source's log ends, possibly above the high watermark.

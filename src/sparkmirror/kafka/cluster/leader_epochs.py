@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
@@ -37,12 +38,23 @@ class EpochEnd(NamedTuple):
 _UNKNOWN = EpochEnd(-1, -1, 0)
 
 
+class EpochStart(NamedTuple):
+    """A leader epoch, and the offset of the first record that a log has of it."""
+
+    epoch: int
+    start: int
+
+
 def epoch_ends(
-    client: ClusterClient, leader: int, epochs: Mapping[TopicPartition, int]
+    client: ClusterClient,
+    leader: int,
+    epochs: Mapping[TopicPartition, int],
+    present: Mapping[TopicPartition, int] = MappingProxyType({}),
 ) -> dict[TopicPartition, EpochEnd]:
     """Ask `leader` where one epoch ends in each partition.
 
-    A leader that does not answer clients counts as one that doesn't know.
+    A leader that does not answer clients counts as one that doesn't know. One whose own leader epoch isn't the
+    `present` one refuses.
     """
     by_topic: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for (topic, partition), epoch in epochs.items():
@@ -54,7 +66,11 @@ def epoch_ends(
             kind(
                 topic=topic,
                 partitions=[
-                    kind.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
+                    kind.OffsetForLeaderPartition(
+                        partition=partition,
+                        current_leader_epoch=present.get((topic, partition), -1),
+                        leader_epoch=epoch,
+                    )
                     for partition, epoch in asked
                 ],
             )

@@ -1,8 +1,9 @@
-"""DescribeLogDirs: partition sizes on their leader's disks, in bytes."""
+"""DescribeLogDirs: partition sizes on their leader's disks, and the brokers' free space, in bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kafka.protocol.admin import DescribeLogDirsRequest
 
@@ -29,3 +30,29 @@ def log_sizes(client: ClusterClient, broker: int, partitions: Mapping[str, Seque
         for part in topic.partitions
         if not part.is_future_key
     }
+
+
+class DiskSpace(NamedTuple):
+    """Space of the directories that hold brokers' logs."""
+
+    total: int
+    free: int
+
+
+def disk_space(client: ClusterClient, brokers: Iterable[int]) -> DiskSpace | None:
+    """Return the brokers' space; None if any does not tell (before Kafka 3.3, KIP-827, or without the right).
+
+    Raises `ConnectionError`s.
+    """
+    total = free = 0
+    for broker in brokers:
+        directories = client.ask(broker, DescribeLogDirsRequest(topics=[])).results
+        if not directories:
+            return None
+        for directory in directories:
+            spaces = getattr(directory, "total_bytes", None), getattr(directory, "usable_bytes", None)
+            if directory.error_code or spaces[0] is None or spaces[1] is None or min(spaces) < 0:
+                return None
+            total += spaces[0]
+            free += spaces[1]
+    return DiskSpace(total, free)

@@ -10,15 +10,17 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, HandledError
 from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.epoch_history import epoch_at
 from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.fetch_once import FetchBounds, fetch_over, only_part
+from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.kafka.cluster.log_range import LogBatch, RangeUnread
 from sparkmirror.kafka.wire.batches import MAGIC, BatchHeader, batch_headers
@@ -71,6 +73,7 @@ class RangeReader:
     """Read one partition's batches at offsets [first, end), in order.
 
     A context manager. The reader connects when the iteration begins. Only a compacted log may end before the range.
+    `epochs` are the records' leader epochs, as far as known: a batch of another epoch is of another log.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class RangeReader:
         read_committed: bool,
         compacted: bool,
         role: str = _CLIENT_ID,
+        epochs: Sequence[EpochStart] = (),
     ) -> None:
         self._config = config
         self._topic, self._topic_id, self._partition = topic, topic_id, partition
@@ -91,6 +95,7 @@ class RangeReader:
         self._read_committed = read_committed
         self._compacted = compacted
         self._role = role
+        self._epochs = epochs
         self._answers: queue.Queue[list[LogBatch] | BaseException | None] = queue.Queue(AHEAD)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read {topic}-{partition}", daemon=True)
@@ -231,10 +236,20 @@ class RangeReader:
             if offset >= end or (header.magic == MAGIC and header.base_offset >= end):
                 return batches, end
             following = header.next_offset
+            if following > offset and header.magic == MAGIC:
+                self._see_that_it_is_the_planned_log(header, max(header.base_offset, self._bounds.first))
             if following > offset and not _is_passed_over(header, view, transactions):
                 batches.append(LogBatch(header, view))
             offset = max(offset, following)
         return batches, offset
+
+    def _see_that_it_is_the_planned_log(self, header: BatchHeader, offset: int) -> None:
+        planned = epoch_at(self._epochs, offset)
+        if planned is not None and 0 <= header.leader_epoch != planned:
+            raise LogChanged(
+                f"{self._name} was cut since it was planned (an unclean leader election?): its batch at offset "
+                f"{header.base_offset} is of leader epoch {header.leader_epoch}, not {planned}"
+            )
 
     def _expire(self, client: ClusterClient, offset: int) -> int:
         """Pass over offsets that retention took; return the offset to continue from."""

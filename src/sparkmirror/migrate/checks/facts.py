@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sparkmirror.kafka.cluster.groups import ListedGroup
 from sparkmirror.lint.probe import FlowProbe
 from sparkmirror.migrate import phase
+from sparkmirror.migrate.atomic_sets import AtomicSets
 from sparkmirror.migrate.file import MigrationFile, Set
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.phase import Blocker, Phase
@@ -50,6 +51,8 @@ class Facts:
     """What sparkmirror may do with the sets' groups; a group that the brokers don't tell of is missing."""
     super_users: Mapping[Side, bool | None] = field(default_factory=dict)
     """True if the brokers name super users; None: they don't tell."""
+    ties: Mapping[Side, AtomicSets] = field(default_factory=dict)
+    """Topics and groups of a cluster that move at once only."""
     schemas: SchemaCheck | str | None = None
     """Schema ids at both registries; a text: why they can't be asked; None: the mirror's file names none."""
 
@@ -77,10 +80,14 @@ class Facts:
     def blockers(self, *ids: str) -> Iterator[Blocker]:
         """Yield what blocks the next switch of the sets, of these kinds."""
         for one in self.sets:
-            to = self.leaving(one).other
-            found = phase.producers_blockers(self.seen, self.file, one, to)
-            found += phase.consumers_blockers(self.seen, self.file, one, to)
-            yield from dict.fromkeys(each for each in found if each.id in ids)
+            yield from self.blockers_of(one, *ids)
+
+    def blockers_of(self, one: Set, *ids: str) -> Iterator[Blocker]:
+        """Yield what blocks the set's next switch, of these kinds."""
+        to = self.leaving(one).other
+        found = phase.producers_blockers(self.seen, self.file, one, to)
+        found += phase.consumers_blockers(self.seen, self.file, one, to)
+        yield from dict.fromkeys(each for each in found if each.id in ids)
 
     def alias(self, side: Side) -> str:
         """Return a cluster's alias."""

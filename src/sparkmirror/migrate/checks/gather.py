@@ -15,6 +15,7 @@ from sparkmirror.kafka.cluster.share_groups import SHARE, ShareGroups
 from sparkmirror.kafka.cluster.super_users import names_super_users
 from sparkmirror.lint.check import compare
 from sparkmirror.lint.probe import FlowProbe, probe
+from sparkmirror.migrate.atomic_sets import atomic_sets
 from sparkmirror.migrate.checks.facts import Facts, Reader, still_to_move
 from sparkmirror.migrate.file import Fence, MigrationFile, Set
 from sparkmirror.migrate.observation import Observation, Side
@@ -48,6 +49,7 @@ def gather(
         listed=listed,
         readers={side: tuple(_readers(file, pair, side, listed[side])) for side in facts.sides},
         group_rights={side: group_operations(client, groups) for side, client in pair.clients.items()},
+        ties={side: atomic_sets(pair.clients[side]) for side in facts.sides},
         super_users={side: _super_users(file, pair, side) for side in Side},
         schemas=_schemas(pair, mirror, facts),
     )

@@ -10,7 +10,7 @@ from sparkmirror.migrate.actions import listed
 from sparkmirror.migrate.checks.check import Check, Found, blocked, fail, ok, warn
 from sparkmirror.migrate.checks.facts import Facts, Reader
 from sparkmirror.migrate.observation import Side
-from sparkmirror.migrate.phase import GroupPhase
+from sparkmirror.migrate.phase import GroupPhase, Phase
 
 
 def _left_out(facts: Facts) -> Iterator[Found]:
@@ -88,6 +88,14 @@ def _rights(facts: Facts) -> Iterator[Found]:
     yield ok("sparkmirror may read and set the offsets of each group in a set")
 
 
+def _first(facts: Facts) -> Iterator[Found]:
+    """Groups that are to move first fail only once the producers' switch has begun."""
+    for one in facts.sets:
+        for blocker in facts.blockers_of(one, "consumers-first"):
+            begun = phase.set_phase(facts.seen, one).phase is not Phase.COPYING
+            yield fail(blocker.words) if begun else ok(f"{blocker.words}: `switch consumers` is next")
+
+
 CONSUMER_CHECKS = (
     Check(
         id="groups-left-out",
@@ -127,8 +135,8 @@ CONSUMER_CHECKS = (
     ),
     Check(
         id="consumers-first",
-        what="with type: consumers-first, each set's groups have moved before its producers",
+        what="with type: consumers-first, no set's producers leave before its groups",
         remedy="run `sparkmirror migration switch consumers` first, or write another type in the file",
-        look=blocked("consumers-first"),
+        look=_first,
     ),
 )

@@ -9,6 +9,8 @@ from sparkmirror.migrate.actions import listed
 from sparkmirror.migrate.checks.check import Check, CheckVerdict, Found, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.checks.facts import Facts
 from sparkmirror.migrate.checks.of_flows import findings
+from sparkmirror.migrate.file import MigrationType
+from sparkmirror.migrate.ties import AtomicSet, beyond, touches
 from sparkmirror.mirror.sync.topic_properties import config_change
 from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.schemas import SchemaCheck
@@ -49,6 +51,38 @@ def _drift(facts: Facts) -> Iterator[Found]:
             )
 
 
+def _ties(facts: Facts) -> Iterator[Found]:
+    known = []
+    for one in facts.sets:
+        topics, groups = frozenset(one.topics), frozenset(one.groups)
+        ties = facts.ties.get(facts.leaving(one))
+        if ties is None:
+            continue
+        for tie in beyond(ties.sets, topics, groups):
+            outside = sorted((tie.topics - topics) | (tie.groups - groups))
+            yield fail(
+                f"{_who(tie)} ties {one.name} to {listed(outside)}", f"put {listed(outside)} into set {one.name}"
+            )
+        inside = [tie for tie in ties.sets if touches(tie, topics, groups)]
+        for tie in inside:
+            if tie.streams and facts.file.type is not MigrationType.ALL_AT_ONCE:
+                yield warn(
+                    f"{listed(sorted(tie.streams))} is a Streams application, which moves all at once only",
+                    "stop it, and run `sparkmirror migration switch all` for its set",
+                )
+        if not inside and ties.unknown:
+            yield unknown(f"{one.name}: {ties.unknown[0]}", "grant READ there, or look at your applications yourself")
+        known += inside
+    seen = f"{len(known)} ties of transactions or Streams were seen, each within one set"
+    yield ok(seen if known else "no transaction or Streams application was seen to tie topics")
+
+
+def _who(tie: AtomicSet) -> str:
+    if tie.streams:
+        return f"Streams application {listed(sorted(tie.streams))}"
+    return f"transactional id {listed(sorted(tie.transactional_ids))}" if tie.transactional_ids else "a transaction"
+
+
 def _schemas(facts: Facts) -> Iterator[Found]:
     match facts.schemas:
         case None:
@@ -86,6 +120,12 @@ TOPIC_CHECKS = (
         what="both flows agree where each topic is live",
         remedy="see `sparkmirror migration status`, and `sparkmirror topics` for the published ends",
         look=blocked("unclear"),
+    ),
+    Check(
+        id="transactional-sets",
+        what="no transaction or Streams application was seen to tie topics or groups of different sets",
+        remedy="put all that it ties into one set",
+        look=_ties,
     ),
     Check(
         id="topic-config-drift",

@@ -26,6 +26,9 @@ from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
 
+NOT_YET = "not copied yet"
+"""First words of the reason for an offset that translates once more is copied."""
+
 
 class Stored(NamedTuple):
     """The offset that an application would read next."""
@@ -199,5 +202,5 @@ def _forth(topic: str, stored: Stored, mapped: PartitionMap | Unmapped) -> Trans
         return Translation(topic, stored.partition, None, foreign.reason)
     offset = mapped.downstream(stored.offset)
     copied = mapped.offsets.copied.upstream
-    reason = "" if offset is not None else f"not copied yet: everything below {copied} is"
+    reason = "" if offset is not None else f"{NOT_YET}: everything below {copied} is"
     return Translation(topic, stored.partition, offset, reason)

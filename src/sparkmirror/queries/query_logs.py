@@ -1,0 +1,169 @@
+"""Look at the logs of a query's topics at both clusters. Blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from sparkmirror.errors import ClusterTrouble
+from sparkmirror.exact.durable.losses import Loss, LossLedger, halted_at_target
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.loss_detection import target_truncated_for_good
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.kafka.cluster.epoch_history import EpochHistories, epochs_in
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets, offsets_by_leader
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.queries.copied_logs import CopiedLog, LogsNow, cut_offsets
+from sparkmirror.queries.plan_log import AppendedEnd, PlanLog, PlannedBatch
+from sparkmirror.queries.source_ranges import Halt, QueriedLog
+from sparkmirror.sink.order import AppendedRange
+from sparkmirror.source.source_logs import SourceLogs
+
+_NO_LEADER = "its leader at the {} isn't known now"
+
+
+class QueryLogs:
+    """A query's logs, asked over connections that are kept. For one thread."""
+
+    def __init__(self, source: SourceLogs, target: ClusterClient, ledger: LossLedger) -> None:
+        self.source, self._target, self._ledger = source, target, ledger
+        self._histories = EpochHistories(target)
+        self._targets: Mapping[str, TopicLeaders] = {}
+        """The target's topics at the last look."""
+        self.ends: Mapping[TopicPartition, int] = {}
+        """Known ends of the source's logs at the last look."""
+        self.held_up: dict[TopicPartition, Halt] = {}
+        """Source partitions without a leader that tells, at the last look."""
+        self.lost: dict[TopicPartition, Loss] = {}
+        """Losses of the target's partitions that halt them, at the last look."""
+
+    def look(
+        self,
+        names: Mapping[PartitionPair, Iterable[str]],
+        before: PlannedBatch | None,
+        plans: PlanLog,
+        until: Callable[[TopicPartition], int],
+    ) -> dict[TopicPartition, QueriedLog]:
+        """Return the logs of all partitions whose leaders tell; note the others.
+
+        `names` has the topics to which each partition's records go; `before` is the newest batch. Raises
+        `ConnectionError`.
+        """
+        topics = self.source.topics({route.source_topic for route in names})
+        starts, self.ends = self.source.bounds(route.source for route in names if route.source_topic in topics)
+        copies = {(name, route.partition) for route, each in names.items() for name in each} | plans.ends.keys()
+        target_ends = offsets_by_leader(self._target, copies, LATEST, read_committed=False)
+        wanted = {topic for topic, _ in copies} | {route.target_topic for route in names}
+        self._targets = self._target.metadata(wanted) if wanted else {}
+        silent = self._look_for_losses(names, plans.ends, target_ends)
+        cuts = self._cuts(names, before, plans, topics)
+        histories = self.source.histories.read(
+            topics, {at: max(cuts[at] - 1, 0) if at in cuts else starts[at] for at in self.ends}
+        )
+        self.held_up = {}
+        logs: dict[TopicPartition, QueriedLog] = {}
+        for route, goes_to in names.items():
+            at = route.source
+            if at not in self.ends or at not in histories or cuts.get(at, 0) < 0:
+                self.held_up[at] = Halt(Cause.NO_LEADER, _NO_LEADER.format("source"))
+                continue
+            if route.target in silent:
+                self.held_up[at] = Halt(Cause.NO_LEADER, _NO_LEADER.format("target"))
+            known_ends = [target_ends.get((name, route.partition), 0) for name in goes_to]
+            logs[at] = QueriedLog(
+                route=route,
+                topic_id=topics[route.source_topic].topic_id.hex(),
+                start=starts[at],
+                end=self.ends[at],
+                until=until(at),
+                target_topic_id=self._targets[route.target_topic].topic_id,
+                target_end=max(known_ends) if route.target in target_ends else -1,
+                history=histories[at],
+                cut_at=cuts.get(at),
+                lost=self.lost.get(route.target),
+            )
+        return logs
+
+    def _cuts(
+        self,
+        routes: Iterable[PartitionPair],
+        before: PlannedBatch | None,
+        plans: PlanLog,
+        topics: Mapping[str, TopicLeaders],
+    ) -> dict[TopicPartition, int]:
+        """Return up to which offset the source's logs are those that were planned.
+
+        -1: the leader doesn't tell now.
+        """
+        known = {} if before is None else before.ranges
+        copied = {
+            route.source: plans.copied(route.source, known[route.source])
+            for route in routes
+            if route.source in self.ends
+            and route.source in known
+            and known[route.source].topic_id == topics[route.source_topic].topic_id.hex()
+        }
+        now = LogsNow(topics, self.ends, self.source.log_end)
+        return dict.fromkeys(copied, -1) | cut_offsets(self.source.histories, now, copied)
+
+    def _look_for_losses(
+        self,
+        routes: Iterable[PartitionPair],
+        ends: Mapping[TopicPartition, AppendedEnd],
+        target_ends: Mapping[TopicPartition, int],
+    ) -> set[TopicPartition]:
+        """Note what the target has lost. Return the partitions whose leaders don't tell.
+
+        A loss of a partition to which no partition of its number and name leads is told of the first source topic.
+        """
+        own = {route.target: route for route in routes}
+        others = next(iter(own.values()), None)
+        ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
+        written = {at: each.log for at, each in ends.items() if ids.get(at[0]) == each.topic_id}
+        cuts = cut_offsets(self._histories, LogsNow(self._targets, target_ends, self._log_end), written)
+        self.lost = {}
+        for at in own.keys() | written.keys():
+            if at[0] not in ids:
+                continue
+            known = halted_at_target(self._ledger.known(ids[at[0]], at[1]))
+            if known:
+                self.lost[at] = known[-1]
+            elif at in cuts and cuts[at] < written[at].end and others is not None:
+                pair = own.get(at, PartitionPair(others.source_topic, *at))
+                topic_id = self._targets[at[0]].topic_id
+                self.lost[at] = target_truncated_for_good(pair, topic_id, cuts[at], written[at].end)
+        return written.keys() - cuts.keys()
+
+    def _log_end(self, at: TopicPartition) -> int:
+        leader = self._targets[at[0]].partitions[at[1]].leader
+        listed = list_offsets(self._target, leader, {at[0]: [at[1]]}, LATEST, replica_id=DEBUG_CONSUMER)[at]
+        if listed.error:
+            raise ClusterTrouble(
+                f"{at[0]}-{at[1]}: its leader can't tell where its log ends: {error_name(listed.error)}"
+            )
+        return listed.offset
+
+    def ends_after(self, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
+        """Return where the query's records end after a micro-batch.
+
+        Raises `ClusterTrouble` for a partition whose leader has changed since the last look: it may have lost some of
+        them. The micro-batch is run again then, and the sink compares.
+        """
+        lasts = {(each.topic, each.partition): each.last_offset for each in appended}
+        topics = self._target.metadata({topic for topic, _ in lasts}) if lasts else {}
+        histories = self._histories.read(topics, lasts)
+        ends: dict[TopicPartition, AppendedEnd] = {}
+        for at, last in lasts.items():
+            before, now = self._targets.get(at[0]), topics[at[0]]
+            moved = before is not None and (before.topic_id, before.partitions.get(at[1])) != (
+                now.topic_id,
+                now.partitions.get(at[1]),
+            )
+            if moved or at not in histories:
+                raise ClusterTrouble(
+                    f"{at[0]}-{at[1]}: its leader at the target has changed: the micro-batch is compared with its log"
+                )
+            epochs = epochs_in(histories[at], last, last + 1)
+            ends[at] = AppendedEnd(now.topic_id.hex(), CopiedLog(last + 1, epochs))
+        return ends
