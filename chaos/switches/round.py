@@ -80,7 +80,7 @@ class Round:
     def __init__(self, arena: Arena, jvm: LoadJvm, mirror_file: Path, plan: Plan, hooks: Hooks, say: Say) -> None:
         self._arena, self._jvm, self._mirror_file = arena, jvm, mirror_file
         self._plan, self._hooks, self._say = plan, hooks, say
-        self._directory = arena.directory / f"round-{plan.number}-{mirror_file.stem}"
+        self._directory = arena.directory / f"round-{plan.number}"
         self._prefix = f"r{plan.number}-"
         self._topics = self._make_topics()
         orders, payments, stock = self._topics
