@@ -12,12 +12,12 @@ from sparkmirror.migrate import actions, phase
 from sparkmirror.migrate.actions import Action
 from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set
 from sparkmirror.migrate.hooks import ask
-from sparkmirror.migrate.migration_words import fence_key
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.observe import Observer
 from sparkmirror.migrate.pair import Pair
 from sparkmirror.migrate.planner import Goal
 from sparkmirror.migrate.writers import Writing
+from sparkmirror.mirror.sync.migration_words import fence_key
 from sparkmirror.pump.messages.control import DoneTopic
 
 
