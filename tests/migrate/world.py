@@ -332,11 +332,11 @@ class World:
         match action:
             case actions.WaitEmpty():
                 return [lambda: self.stop_groups(action.leaving)]
-            case actions.Copied() | actions.Drain():
+            case actions.WaitCopied() | actions.Drain():
                 return [self.flow]
             case actions.Settle():
                 return []
-            case actions.Position():
+            case actions.SetPositions():
                 return [
                     lambda group=group, where=where, offset=offset: self._commit(there, group, where, offset)
                     for group, offsets in action.offsets(seen).items()

@@ -17,7 +17,7 @@ from sparkmirror.snapshot.snapshot import Flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class TopicReader:
     """A group of one cluster that has read the sets' topics, and is in no set."""
 
     group: str
@@ -46,7 +46,7 @@ class Facts:
     """What a mirror has published in the last seconds, by the side that the flow copies from."""
     listed: Mapping[Side, Mapping[str, ListedGroup]] = field(default_factory=dict)
     """All groups of a cluster."""
-    readers: Mapping[Side, tuple[Reader, ...]] = field(default_factory=dict)
+    readers: Mapping[Side, tuple[TopicReader, ...]] = field(default_factory=dict)
     group_rights: Mapping[Side, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     """What sparkmirror may do with the sets' groups; a group that the brokers don't tell of is missing."""
     super_users: Mapping[Side, bool | None] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from sparkmirror.kafka.cluster.super_users import names_super_users
 from sparkmirror.lint.check import compare
 from sparkmirror.lint.probe import FlowProbe, probe
 from sparkmirror.migrate.atomic_sets import atomic_sets
-from sparkmirror.migrate.checks.facts import Facts, Reader, still_to_move
+from sparkmirror.migrate.checks.facts import Facts, TopicReader, still_to_move
 from sparkmirror.migrate.file import Fence, MigrationFile, Set
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.observe import FRESH_S
@@ -71,7 +71,7 @@ def _status(pair: Pair) -> Iterator[tuple[Side, Flow]]:
                 yield side, status.flow
 
 
-def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, ListedGroup]) -> Iterator[Reader]:
+def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, ListedGroup]) -> Iterator[TopicReader]:
     """Yield groups with offsets in the migration's topics, or their copies, that are in no set."""
     topics = {topic for each in file.sets for topic in each.topics}
     topics |= {pair.copy_of(side.other, topic) for topic in topics}
@@ -86,7 +86,7 @@ def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, L
     wanted = group_filter(flow) if flow else None
     for name, read in sorted(where.items()):
         if read:
-            yield Reader(
+            yield TopicReader(
                 group=name,
                 topics=tuple(sorted(read)),
                 active=others[name].state not in ("", "Empty", "Dead"),

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from sparkmirror.kafka.cluster.groups import SINKS
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
-from sparkmirror.migrate.checks.check import Check, Found, blocked, fail, ok, warn
-from sparkmirror.migrate.checks.facts import Facts, Reader
+from sparkmirror.migrate.checks.facts import Facts, TopicReader
+from sparkmirror.migrate.checks.verdicts import Check, CheckFinding, blocked, fail, ok, warn
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.phase import GroupPhase, Phase
 
 
-def _left_out(facts: Facts) -> Iterator[Found]:
+def _left_out(facts: Facts) -> Iterator[CheckFinding]:
     for side in facts.sides:
         for reader in facts.readers.get(side, ()):
             if reader.share:
@@ -25,20 +25,20 @@ def _left_out(facts: Facts) -> Iterator[Found]:
             yield fail(words, remedy) if reader.active else warn(f"{words}; it has no members now", remedy)
 
 
-def _add(reader: Reader) -> str:
+def _add(reader: TopicReader) -> str:
     if reader.group.startswith(SINKS):
         return f"add {reader.group} to a set, if it is a sink connector that moves, or stop the connector"
     return f"add {reader.group} to its set's groups, stop it, or delete it"
 
 
-def _share_groups(facts: Facts) -> Iterator[Found]:
+def _share_groups(facts: Facts) -> Iterator[CheckFinding]:
     for side in facts.sides:
         for reader in facts.readers.get(side, ()):
             if reader.share:
                 yield warn(f"{reader.group} is a share group, and reads {listed(reader.topics)} at {facts.alias(side)}")
 
 
-def _missing(facts: Facts) -> Iterator[Found]:
+def _missing(facts: Facts) -> Iterator[CheckFinding]:
     for side, group in facts.groups():
         if not any(phase.group_at(facts.seen, each, group).offsets for each in (side, side.other)):
             yield warn(
@@ -46,7 +46,7 @@ def _missing(facts: Facts) -> Iterator[Found]:
             )
 
 
-def _unrouted(facts: Facts) -> Iterator[Found]:
+def _unrouted(facts: Facts) -> Iterator[CheckFinding]:
     for side, group in facts.groups():
         left = phase.group_phase(facts.seen, group, side)
         for each in (side, side.other):
@@ -84,7 +84,7 @@ def _behind(facts: Facts, side: Side, group: str) -> int:
     return sum(offset is not None and offset > there.get(where, -1) for where, offset in wanted.items())
 
 
-def _rights(facts: Facts) -> Iterator[Found]:
+def _rights(facts: Facts) -> Iterator[CheckFinding]:
     for side, group in facts.groups():
         for each, needed in ((side, "DESCRIBE"), (side.other, "READ")):
             had = facts.group_rights.get(each, {}).get(group)
@@ -95,7 +95,7 @@ def _rights(facts: Facts) -> Iterator[Found]:
     yield ok("sparkmirror may read and set the offsets of each group in a set")
 
 
-def _first(facts: Facts) -> Iterator[Found]:
+def _first(facts: Facts) -> Iterator[CheckFinding]:
     """Groups that are to move first fail only once the producers' switch has begun."""
     for one in facts.sets:
         for blocker in facts.blockers_of(one, "consumers-first"):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
-from sparkmirror.migrate.checks.check import Check, Found, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.checks.facts import Facts
+from sparkmirror.migrate.checks.verdicts import Check, CheckFinding, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.phase import Phase
 
 
-def _fence(facts: Facts) -> Iterator[Found]:
+def _fence(facts: Facts) -> Iterator[CheckFinding]:
     still = facts.file.policies.still
     if facts.file.fence is Fence.NONE:
         yield ok(f"fence: none: people stop producers, and ends must stand still for {still:g} s")
@@ -29,7 +29,7 @@ def _fence(facts: Facts) -> Iterator[Found]:
     yield ok(f"each principal that may write can be denied: {listed(sorted(who)) or 'none'}")
 
 
-def _super_users(facts: Facts) -> Iterator[Found]:
+def _super_users(facts: Facts) -> Iterator[CheckFinding]:
     if facts.file.fence is not Fence.ACL:
         yield ok("no ACL is needed: producers are stopped otherwise")
         return
@@ -41,14 +41,14 @@ def _super_users(facts: Facts) -> Iterator[Found]:
             yield unknown(f"whether {alias} has super users, whom no ACL holds, is not known")
 
 
-def _acks_zero(facts: Facts) -> Iterator[Found]:
+def _acks_zero(facts: Facts) -> Iterator[CheckFinding]:
     if facts.file.fence is Fence.ACL:
         yield unknown("no request tells who sends with acks=0: such a producer loses what it sends while it is denied")
     else:
         yield ok("producers are stopped before the ends are published, so none is refused")
 
 
-def _open_transactions(facts: Facts) -> Iterator[Found]:
+def _open_transactions(facts: Facts) -> Iterator[CheckFinding]:
     for side, topic in facts.topics():
         there = phase.topic_at(facts.seen, side, topic)
         if there.open_transactions:
@@ -56,7 +56,7 @@ def _open_transactions(facts: Facts) -> Iterator[Found]:
             yield warn(f"{topic} at {facts.alias(side)} has an open transaction of {who}")
 
 
-def _leaking(facts: Facts) -> Iterator[Found]:
+def _leaking(facts: Facts) -> Iterator[CheckFinding]:
     for side, topic in facts.topics():
         now = phase.topic_phase(facts.seen, topic)
         if now.phase is Phase.LEAKING:
@@ -72,7 +72,7 @@ def _leaking(facts: Facts) -> Iterator[Found]:
             )
 
 
-def _target_records(facts: Facts) -> Iterator[Found]:
+def _target_records(facts: Facts) -> Iterator[CheckFinding]:
     for side, topic in facts.topics():
         said, there = phase.word(facts.seen, side, topic), facts.alias(side.other)
         for entry in said.foreign:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
-from sparkmirror.migrate.checks.check import Check, CheckVerdict, Found, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.checks.facts import Facts
 from sparkmirror.migrate.checks.of_flows import findings
+from sparkmirror.migrate.checks.verdicts import Check, CheckFinding, CheckVerdict, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.file import MigrationType
 from sparkmirror.migrate.ties import AtomicSet, beyond, touches
 from sparkmirror.mirror.sync.topic_properties import config_change
@@ -16,20 +16,20 @@ from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.schemas import SchemaCheck
 
 
-def _of_topics(verdict: CheckVerdict, *rules: str) -> Callable[[Facts], Iterator[Found]]:
+def _of_topics(verdict: CheckVerdict, *rules: str) -> Callable[[Facts], Iterator[CheckFinding]]:
     """Return a look for lint's findings on the sets' topics, in both flows."""
 
-    def look(facts: Facts) -> Iterator[Found]:
+    def look(facts: Facts) -> Iterator[CheckFinding]:
         chosen = {topic for one in facts.sets for topic in one.topics}
         for probe in facts.probes.values():
             for finding in findings(probe, *rules):
                 if finding.key in chosen:
-                    yield Found(verdict, f"{probe.flow.name}: {finding.key}: {finding.what}", finding.fix)
+                    yield CheckFinding(verdict, f"{probe.flow.name}: {finding.key}: {finding.what}", finding.fix)
 
     return look
 
 
-def _drift(facts: Facts) -> Iterator[Found]:
+def _drift(facts: Facts) -> Iterator[CheckFinding]:
     for side, topic in facts.topics():
         probe = facts.probes.get(side)
         if probe is None:
@@ -51,7 +51,7 @@ def _drift(facts: Facts) -> Iterator[Found]:
             )
 
 
-def _ties(facts: Facts) -> Iterator[Found]:
+def _ties(facts: Facts) -> Iterator[CheckFinding]:
     known = []
     for one in facts.sets:
         topics, groups = frozenset(one.topics), frozenset(one.groups)
@@ -83,7 +83,7 @@ def _who(tie: AtomicSet) -> str:
     return f"transactional id {listed(sorted(tie.transactional_ids))}" if tie.transactional_ids else "a transaction"
 
 
-def _schemas(facts: Facts) -> Iterator[Found]:
+def _schemas(facts: Facts) -> Iterator[CheckFinding]:
     match facts.schemas:
         case None:
             yield ok("the mirror's file names no schema registries")

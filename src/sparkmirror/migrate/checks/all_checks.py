@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkmirror.migrate.checks.check import Check, CheckResult
 from sparkmirror.migrate.checks.facts import Facts
 from sparkmirror.migrate.checks.of_consumers import CONSUMER_CHECKS
 from sparkmirror.migrate.checks.of_flows import FLOW_CHECKS
 from sparkmirror.migrate.checks.of_producers import PRODUCER_CHECKS
 from sparkmirror.migrate.checks.of_topics import TOPIC_CHECKS
+from sparkmirror.migrate.checks.verdicts import Check, CheckResult
 
 CHECKS: tuple[Check, ...] = (*FLOW_CHECKS, *TOPIC_CHECKS, *PRODUCER_CHECKS, *CONSUMER_CHECKS)
 

@@ -22,7 +22,7 @@ class CheckVerdict(StrEnum):
     """No cluster tells."""
 
 
-class Found(NamedTuple):
+class CheckFinding(NamedTuple):
     """One thing that a check has found."""
 
     verdict: CheckVerdict
@@ -50,7 +50,7 @@ class Check:
     what: str
     """What holds if the check is ok."""
     remedy: str
-    look: Callable[[Facts], Iterable[Found]]
+    look: Callable[[Facts], Iterable[CheckFinding]]
 
     def result(self, facts: Facts) -> CheckResult:
         """Return the worst of what was found, with the number of the others."""
@@ -72,30 +72,30 @@ _WORST_FIRST = (CheckVerdict.FAIL, CheckVerdict.WARN, CheckVerdict.UNKNOWN, Chec
 _SHOWN = 3
 
 
-def ok(words: str) -> Found:
+def ok(words: str) -> CheckFinding:
     """Return a good find."""
-    return Found(CheckVerdict.OK, words)
+    return CheckFinding(CheckVerdict.OK, words)
 
 
-def warn(words: str, remedy: str = "") -> Found:
+def warn(words: str, remedy: str = "") -> CheckFinding:
     """Return a find that does not stop a switch."""
-    return Found(CheckVerdict.WARN, words, remedy)
+    return CheckFinding(CheckVerdict.WARN, words, remedy)
 
 
-def fail(words: str, remedy: str = "") -> Found:
+def fail(words: str, remedy: str = "") -> CheckFinding:
     """Return a find that stops a switch."""
-    return Found(CheckVerdict.FAIL, words, remedy)
+    return CheckFinding(CheckVerdict.FAIL, words, remedy)
 
 
-def unknown(words: str, remedy: str = "") -> Found:
+def unknown(words: str, remedy: str = "") -> CheckFinding:
     """Return a find that no cluster tells."""
-    return Found(CheckVerdict.UNKNOWN, words, remedy)
+    return CheckFinding(CheckVerdict.UNKNOWN, words, remedy)
 
 
-def blocked(*ids: str) -> Callable[[Facts], Iterator[Found]]:
+def blocked(*ids: str) -> Callable[[Facts], Iterator[CheckFinding]]:
     """Return a look for what blocks the next switch, of these kinds."""
 
-    def look(facts: Facts) -> Iterator[Found]:
+    def look(facts: Facts) -> Iterator[CheckFinding]:
         for blocker in facts.blockers(*ids):
             yield fail(blocker.words)
 
