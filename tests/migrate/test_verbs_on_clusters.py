@@ -14,6 +14,7 @@ from tests.migrate.test_checks_on_clusters import commit, write_files
 from tests.support import mirror_process as mp
 from typer.testing import CliRunner
 
+import sparkmirror as sm
 from sparkmirror.cli.app import app
 from sparkmirror.migrate.file import MigrationFile, json_schema
 
@@ -91,3 +92,16 @@ def test_without_a_mirror_nothing_moves(file: Path, topic_name: str) -> None:
     (row,) = printed(1, "complete", str(file), "--yes")
     assert (row["complete"], row["blockers"][0]["id"]) == (False, "not-moved")
     assert row.keys() <= keys_told("migration complete")
+
+
+def test_the_lines_of_the_python_page(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (block,) = re.findall(r"## A migration\n\n```python\n(.+?)```", (PAGE.parent / "python.md").read_text(), re.DOTALL)
+    monkeypatch.chdir(file.parent)
+    exec(block, {"sm": sm})  # noqa: S102 - the page's own code
+    told = capsys.readouterr().out
+    assert "fail mirror-down no mirror works on A->B start it: `sparkmirror run`" in told
+    assert "set 1 exact positions at B" in told
+    assert "shop: mirror-down: no mirror works on A->B" in told
+    assert "[('shop', False, False)]" in told

@@ -45,7 +45,7 @@ deny WRITE on orders at A to User:batch, User:shop
 publish the 2 ends of orders at A
   undo: take the published ends back: B gets later records, too
 wait until B has everything of orders
-arm the way back: B->A begins exactly behind the ends of orders
+arm the way back: B->A begins exactly at the ends of orders
   undo: the same switch in the other direction, with nothing to copy
 let producers write to orders at B
   undo: `sparkmirror migration reverse`
@@ -56,7 +56,7 @@ wait until billing have no members at A: YOU stop them now
 deny WRITE on orders at A to User:batch, User:shop
 publish the 2 ends of orders at A
 wait until B has everything of orders
-arm the way back: B->A begins exactly behind the ends of orders
+arm the way back: B->A begins exactly at the ends of orders
 set 2 exact positions at B for billing
 let producers write to orders at B
 deny billing to read at A again, and let them read at B
@@ -66,7 +66,7 @@ wait until billing have no members at B: YOU stop them now
 deny WRITE on orders at B to User:batch, User:shop
 publish the 2 ends of orders at B
 wait until A has everything of orders
-arm the way back: A->B begins exactly behind the ends of orders
+arm the way back: A->B begins exactly at the ends of orders
 set 1 exact positions at A for billing
 let producers write to orders at A
 deny billing to read at B again, and let them read at A

@@ -86,7 +86,7 @@ def new(
         typer.echo(text, nl=False)
 
 
-def schema(output: Output = Format.JSON) -> None:  # noqa: ARG001 - a schema is JSON in any case
+def schema(output: Output = Format.JSON) -> None:
     """Print the JSON Schema of a migration's file, for editors.
 
     Exit codes: 0 always.

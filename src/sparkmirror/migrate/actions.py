@@ -1,4 +1,6 @@
-"""The actions of a switch, as frozen values: words, what clients see, the undo, and how to tell that it is done.
+"""The actions of a switch, as frozen values.
+
+Each has words, what clients see, the undo, and how to tell that it is done.
 
 An action is done if the next observation shows its effect (`seen`), whoever brought it about. So a run that was killed
 anywhere continues at the first action whose effect is missing. What no broker shows is noted before it is done: that
@@ -237,7 +239,7 @@ class Deny(Action):
         if self.fence is Fence.NONE:
             return f"YOU stop the producers of {topics} at {here}"
         who = sorted({name for topic in self._topics(seen) for name in topic.fence.open})
-        return f"deny WRITE on {topics} at {here} to {listed(who) or 'nobody: no ACL lets anybody write'}"
+        return f"deny WRITE on {topics} at {here} to {listed(who) or 'no principal, since no ACL lets any write'}"
 
     def undo(self, seen: Observation) -> str:
         if self.fence is Fence.ACL:
@@ -282,7 +284,7 @@ class Deny(Action):
 
 
 class Settle(Action):
-    """Wait until topics' ends stand still on every leader, without an open transaction."""
+    """Wait until ends stand still on every leader, without an open transaction."""
 
     step = Step.FENCE
 
@@ -382,7 +384,7 @@ class Arm(Action):
 
     def words(self, seen: Observation) -> str:
         return (
-            f"arm the way back: {self._there(seen)}->{self._here(seen)} begins exactly behind the ends of"
+            f"arm the way back: {self._there(seen)}->{self._here(seen)} begins exactly at the ends of"
             f" {listed(self.names)}"
         )
 

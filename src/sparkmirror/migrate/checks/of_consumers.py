@@ -51,7 +51,8 @@ def _unrouted(facts: Facts) -> Iterator[Found]:
         left = phase.group_phase(facts.seen, group, side)
         for each in (side, side.other):
             now, before = phase.group_at(facts.seen, each, group), phase.group_at(facts.earlier, each, group)
-            if now.empty and before.empty and before.offsets != now.offsets and before.offsets:
+            alone = now.empty and before.empty and not _is_synced(facts, each)
+            if alone and before.offsets and before.offsets != now.offsets:
                 yield fail(f"somebody commits for {group} at {facts.alias(each)} without being a member")
             elif _commits_only(facts, each, group) and now.offsets:
                 yield warn(
@@ -63,6 +64,12 @@ def _unrouted(facts: Facts) -> Iterator[Found]:
             )
     for blocker in facts.blockers("unrouted-commits"):
         yield fail(blocker.words)
+
+
+def _is_synced(facts: Facts, side: Side) -> bool:
+    """True if a mirror sets groups' offsets at this side."""
+    probe = facts.probes.get(side.other)
+    return probe is not None and probe.flow.group.sync_group_offsets_enabled
 
 
 def _commits_only(facts: Facts, side: Side, group: str) -> bool:
