@@ -20,6 +20,7 @@ from sparkmirror.migrate.hooks import HookRefused
 from sparkmirror.migrate.observation import Observation
 from sparkmirror.migrate.phase import Blocker
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
+from sparkmirror.mirror.sync.turns import NotTurned
 
 POLL_S = 0.05
 """Pause between two looks while something is waited for."""
@@ -74,7 +75,7 @@ class SwitchOutcome:
     code: Code
     words: str
     seconds: float = 0.0
-    """Seconds of the switch, without the waits for people."""
+    """Seconds of the switch, without the waits for people and hooks."""
     blockers: tuple[Blocker, ...] = ()
 
 
@@ -145,8 +146,14 @@ class Executor:
                 number, current, since, waits = number + 1, action, time.monotonic(), ""
                 words = action.words(seen)  # of what is to be done: later words no longer count what is done
                 self._tell(StepEvent(kind="begins", words=words, number=number))
-                self._hooks(action.step, one, goal, before=True)
-            self._hands.act(action, seen)
+                if self._hooks(action.step, one, goal, before=True):
+                    seen, since = self._hands.look(), time.monotonic()
+                    continue  # a hook may take minutes: what it was asked about may look different now
+            refused = ""
+            try:
+                self._hands.act(action, seen)
+            except NotTurned as error:  # somebody has written since the look, or a copy lost records
+                refused = str(error)
             seen = self._hands.look()
             seconds = time.monotonic() - since
             if action.seen(seen):
@@ -155,9 +162,10 @@ class Executor:
                 self._note(one, goal, type(action).__name__, f"{seconds:.3f} s")
                 self._hooks(action.step, one, goal, before=False)
                 continue
+            told = action.waits_for(seen) or refused
             if seconds > action.wait_s(self._file.policies):
-                raise TimeUp(f"{words}: not within {seconds:.0f} s: {action.waits_for(seen) or 'not seen'}")
-            if (told := action.waits_for(seen)) != waits:
+                raise TimeUp(f"{words}: not within {seconds:.0f} s: {told or 'not seen'}")
+            if told != waits:
                 waits = told
                 self._tell(StepEvent(kind="waits", words=told, seconds=seconds, number=number))
             time.sleep(POLL_S)
@@ -183,11 +191,15 @@ class Executor:
         if self._file.hooks.fence is not None and self._file.fence is Fence.HOOK:
             self._hands.ask(self._file.hooks.fence.start, self._told(one, goal, SwitchStep.FENCE, "undo"))
 
-    def _hooks(self, step: SwitchStep, one: Set, goal: SwitchGoal, *, before: bool) -> None:
+    def _hooks(self, step: SwitchStep, one: Set, goal: SwitchGoal, *, before: bool) -> bool:
+        """Ask the hooks of a step; return True if there were any."""
         hooks = (self._file.hooks.before if before else self._file.hooks.after).get(step, ())
+        begun = time.monotonic()
         for hook in hooks:
             self._tell(StepEvent(kind="hook", words=hook.run))
             self._hands.ask(hook, self._told(one, goal, step, "before" if before else "after"))
+        self._people_s += time.monotonic() - begun
+        return bool(hooks)
 
     def _told(self, one: Set, goal: SwitchGoal, step: SwitchStep, when: str) -> dict[str, object]:
         return {
