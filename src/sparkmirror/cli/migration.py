@@ -1,4 +1,4 @@
-"""`sparkmirror migration`: plan, check, rehearse, switch, reverse and complete a move to another cluster."""
+"""`sparkmirror migration`: move to another cluster, and back."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def status(
 
     Example: sparkmirror migration status migration.yaml
     """
-    with Migration.load(file, secrets) as one:
+    with Migration.load(file, secrets) as moving:
         while True:
-            seen = one.observe()
-            _show(one, seen, output, clear=watch)
+            seen = moving.observe()
+            _show(moving, seen, output, clear=watch)
             if not watch:
                 return
             time.sleep(1.0)
@@ -113,12 +113,12 @@ def complete(
 
     Example: sparkmirror migration complete migration.yaml --set shop
     """
-    with Migration.load(file, secrets) as one:
-        sets = one.file.chosen(name)
+    with Migration.load(file, secrets) as moving:
+        sets = moving.file.chosen(name)
         names = ", ".join(each.name for each in sets)
         if not yes and not typer.confirm(f"There is no way back for {names} after this. Continue?"):
             raise typer.Exit(1)
-        blockers = one.complete(sets)
+        blockers = moving.complete(sets)
         if output is Format.JSON:
             told = [{"id": each.id, "words": each.words} for each in blockers]
             print_json([{"set": each.name, "complete": not blockers, "blockers": told} for each in sets])
@@ -129,8 +129,8 @@ def complete(
             raise typer.Exit(1)
         if output is Format.JSON:
             return
-        back = one.pair.flows.get(Side.TARGET)
-        typer.echo(f"{names}: complete." + (f" Take {back.name} out of {one.file.mirror} now." if back else ""))
+        back = moving.pair.flows.get(Side.TARGET)
+        typer.echo(f"{names}: complete." + (f" Take {back.name} out of {moving.file.mirror} now." if back else ""))
 
 
 def _switch(
@@ -138,8 +138,8 @@ def _switch(
 ) -> None:
     told: list[dict[str, Any]] = []
     worst = Code.DONE
-    with Migration.load(path, secrets) as one:
-        for plan in one.plan(goal, name):
+    with Migration.load(path, secrets) as moving:
+        for plan in moving.plan(goal, name):
             if output is Format.TEXT:
                 _announce(plan)
             if dry_run:
@@ -222,8 +222,8 @@ def _json(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _show(one: Migration, seen: Observation, output: Format, *, clear: bool) -> None:
-    verdicts = one.verdicts(seen)
+def _show(moving: Migration, seen: Observation, output: Format, *, clear: bool) -> None:
+    verdicts = moving.verdicts(seen)
     if output is Format.JSON:
         print_json([_row(seen, verdict) for verdict in verdicts])
         return
@@ -278,7 +278,10 @@ def _consumers(seen: Observation, verdict: Verdict) -> str:
 
 
 def _lag(seen: Observation, verdict: Verdict, side: Side) -> int | None:
-    """Return the lag of the flow that copies from `side` now; None where it is not its turn, or not known."""
+    """Return the lag of the flow that copies from `side` now.
+
+    None: it is not its turn, or the lag is not known.
+    """
     if verdict.phase.live is not side or verdict.phase.phase is Phase.COMPLETED or side not in seen.flows:
         return None
     lags = [word(seen, side, topic).lag for topic in verdict.phase.set.topics]

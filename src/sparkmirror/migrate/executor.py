@@ -138,19 +138,20 @@ class Executor:
         return [each for each in found if each.id not in waited | lag]
 
     def _steps(self, seen: Observation, one: Set, goal: Goal) -> None:
-        number, current, since, waits = 0, None, time.monotonic(), ""
+        number, current, since, waits, words = 0, None, time.monotonic(), "", ""
         while todo := planner.plan(self._file, seen, one, goal):
             action = todo[0]
             if current is None or type(action) is not type(current):
                 number, current, since, waits = number + 1, action, time.monotonic(), ""
-                self._tell(Event(kind="begins", words=action.words(seen), number=number))
+                words = action.words(seen)
+                self._tell(Event(kind="begins", words=words, number=number))
                 self._hooks(action.step, one, goal, before=True)
             self._hands.act(action, seen)
             seen = self._hands.look()
             seconds = time.monotonic() - since
             if action.seen(seen):
                 self._people_s += seconds if action.step in _PEOPLES else 0.0
-                self._tell(Event(kind="done", words=action.words(seen), seconds=seconds, number=number))
+                self._tell(Event(kind="done", words=words, seconds=seconds, number=number))
                 self._note(one, goal, type(action).__name__, f"{seconds:.3f} s")
                 self._hooks(action.step, one, goal, before=False)
                 continue
