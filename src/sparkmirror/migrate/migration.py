@@ -89,16 +89,17 @@ class Migration:
         return [phase.verdict(seen, self.file, one) for one in self.file.sets]
 
     def check(self, name: str | None = None) -> list[CheckResult]:
-        """Check one set's next switch, or all sets'; none is left to check once they are complete.
+        """Check one set's next switch, or all sets'.
 
-        Makes and deletes a scratch topic at each cluster that a flow copies to (lint's append check). Raises
-        `ConfigError` if there is no such set, `ClusterUnreachable` and other `ConnectionError`s.
+        Once all are complete, none is left to check. Makes and deletes a scratch topic at each cluster that a flow
+        copies to (lint's append check). Raises `ConfigError` if there is no such set, `ClusterUnreachable` and other
+        `ConnectionError`s.
         """
         sets = self.file.chosen(name)
         return list(run_checks(gather(self.file, sets, self.pair, self.mirror, self.observe)))
 
     def changes(self) -> PlannedChanges:
-        """Tell what will be created or changed at the target, and what a person has to do there.
+        """Compare the clusters: changes at the target, and work for people.
 
         Nothing is changed. Raises `ClusterUnreachable` and other `ConnectionError`s.
         """
@@ -107,10 +108,10 @@ class Migration:
     def rehearse(
         self, name: str | None = None, groups: Sequence[str] = (), records: int = RECORDS, to: Side = Side.TARGET
     ) -> Rehearsal:
-        """Compare the next records of groups on both sides: of these, or of one set, or of all.
+        """Compare the next records of groups on both sides.
 
-        Nothing is changed. Raises `ConfigError` if there is no such set or no flow to that side, `ClusterUnreachable`
-        and other `ConnectionError`s.
+        Of these groups, of one set's, or of all. Nothing is changed. Raises `ConfigError` if there is no such set or
+        no flow to that side, `ClusterUnreachable` and other `ConnectionError`s.
         """
         flow = self.pair.flows.get(to.other)
         if flow is None:
