@@ -25,7 +25,7 @@ from sparkmirror.errors import SetupError
 from sparkmirror.kafka.cluster.client import ClusterClient
 
 ZOOKEEPER_OF = "2.8.2"
-"""The Kafka whose ZooKeeper server serves them all: 3.5.9, which clients from 3.4 to 3.8 get on with."""
+"""The Kafka whose ZooKeeper server serves clients from 3.4 to 3.8: version 3.5.9."""
 
 SESSION_TIMEOUT_MS = 6_000
 _HEAP_MB = 128
