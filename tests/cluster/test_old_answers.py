@@ -10,9 +10,9 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from lab import KafkaCluster
+from lab.zookeeper import ZooKeeperCluster
 from tests.support import mirror_process as mp
 from tests.support.started import started
-from tests.support.zookeeper_cluster import ZooKeeperCluster
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.kafka.cluster.acl_changes import add, remove, shown_by_brokers
