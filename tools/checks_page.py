@@ -13,8 +13,8 @@ _HEAD = """\
 # Checks before a switch
 
 `sparkmirror migration check FILE` ([migrate.md](migrate.md)) shows a verdict for each, and what to do: `ok`; `warn`:
-something may be lost or surprise; `FAIL`: the switch would be refused, undone, or leave somebody behind; `unknown`: no
-cluster tells.
+something may be lost or surprise; `FAIL`: the switch would be refused or undone, or a client would be left out;
+`unknown`: no cluster tells.
 
 | check | ok if |
 |---|---|

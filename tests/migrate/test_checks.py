@@ -32,7 +32,7 @@ from sparkmirror.kafka.cluster.groups import ListedGroup
 from sparkmirror.lint.probe import FlowProbe
 from sparkmirror.migrate.atomic_sets import AtomicSets
 from sparkmirror.migrate.checks import CHECKS, CheckResult, CheckVerdict, run_checks
-from sparkmirror.migrate.checks.facts import Facts, Reader, still_to_move
+from sparkmirror.migrate.checks.facts import Facts, OutsideGroup, still_to_move
 from sparkmirror.migrate.observation import FenceSeen, MemberSeen
 from sparkmirror.migrate.ties import AtomicSet
 from sparkmirror.schemas import SchemaCheck
@@ -62,7 +62,7 @@ def fence(reason: str) -> Change:
 
 
 def reader(**changes: Any) -> Change:
-    one = replace(Reader(group="other", topics=("orders",), active=True), **changes)
+    one = replace(OutsideGroup(group="other", topics=("orders",), active=True), **changes)
     return lambda seen: replace(seen, readers={A: (one,)})
 
 
@@ -304,7 +304,7 @@ def test_complete_sets_are_left_out() -> None:
 
 
 def test_many_finds_are_cut_short() -> None:
-    several = tuple(Reader(group=f"g{number}", topics=("orders",), active=True) for number in range(5))
+    several = tuple(OutsideGroup(group=f"g{number}", topics=("orders",), active=True) for number in range(5))
     words = results(replace(facts(), readers={A: several}))["groups-left-out"].words
     assert words.count("is in no set") == 3
     assert words.endswith("; and 2 more")

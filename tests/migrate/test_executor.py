@@ -11,11 +11,11 @@ from tests.migrate.world import SOURCE, TARGET, World
 
 from sparkmirror.migrate import actions, phase
 from sparkmirror.migrate.actions import Action
-from sparkmirror.migrate.executor import Code, Event, Executor
-from sparkmirror.migrate.file import Hook, Hooks, Set, Step
+from sparkmirror.migrate.executor import Code, Executor, StepEvent
+from sparkmirror.migrate.file import Hook, Hooks, Set, SwitchStep
 from sparkmirror.migrate.observation import Observation
 from sparkmirror.migrate.phase import Phase
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 from sparkmirror.mirror.sync.turns import NotTurned
 
 
@@ -39,7 +39,7 @@ class ModelHands:
         for effect in self.world.effects(action, seen):
             effect()
 
-    def readmit(self, one: Set, goal: Goal) -> None:
+    def readmit(self, one: Set, goal: SwitchGoal) -> None:
         """Nothing is denied to groups here."""
 
     def ask(self, hook: Hook, told: dict[str, object]) -> None:
@@ -60,8 +60,8 @@ def test_a_turn_that_is_refused_for_a_moment_begins_later() -> None:
     world, driver = world_with_records()
     hands = ModelHands(world)
     hands.refusals = 2
-    told: list[Event] = []
-    outcome = Executor(driver.file, hands, told.append).run(driver.one, Goal(Who.PRODUCERS, TARGET))
+    told: list[StepEvent] = []
+    outcome = Executor(driver.file, hands, told.append).run(driver.one, SwitchGoal(Who.PRODUCERS, TARGET))
     assert outcome.code is Code.DONE
     assert "orders-0: records came after its end" in [each.words for each in told if each.kind == "waits"]
     assert phase.set_phase(hands.look(), driver.one).phase is Phase.ARMED
@@ -80,8 +80,10 @@ def test_what_a_hook_takes_is_not_the_steps_time() -> None:
 
     hook = Hook(run="./ask")
     policies = driver.file.policies.model_copy(update={"fence": 0.5})
-    file = driver.file.model_copy(update={"hooks": Hooks(before={Step.PUBLISH: (hook,)}), "policies": policies})
-    outcome = Executor(file, ModelHands(world, straggle), lambda _: None).run(driver.one, Goal(Who.PRODUCERS, TARGET))
+    file = driver.file.model_copy(update={"hooks": Hooks(before={SwitchStep.PUBLISH: (hook,)}), "policies": policies})
+    outcome = Executor(file, ModelHands(world, straggle), lambda _: None).run(
+        driver.one, SwitchGoal(Who.PRODUCERS, TARGET)
+    )
     assert outcome.code is Code.DONE
     assert written
     assert 99 in world.clusters[TARGET].topics["orders"].logs[0]

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from tests.migrate.planted import SOURCE, TARGET, WORDS, file, group, seen, the_set, topic, turned
 
-from sparkmirror.migrate import planner
+from sparkmirror.migrate import switch_plan
 from sparkmirror.migrate.actions import Deny, Drain, Settle, WaitEmpty, listed
 from sparkmirror.migrate.file import Fence
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 _AT_A = seen(
     here=topic({0: 100, 1: 50}),
@@ -73,10 +73,10 @@ deny billing to read at B again, and let them read at A
 """
 
 
-def _text(at: object, goal: Goal, fence: Fence = Fence.ACL, *, short: bool = False) -> str:
+def _text(at: object, goal: SwitchGoal, fence: Fence = Fence.ACL, *, short: bool = False) -> str:
     one = file(fence)
     lines = []
-    for action in planner.plan(one, at, the_set(one), goal):  # type: ignore[arg-type]
+    for action in switch_plan.plan(one, at, the_set(one), goal):  # type: ignore[arg-type]
         lines.append(action.words(at))  # type: ignore[arg-type]
         if not short:
             for what, told in (("undo", action.undo(at)), ("clients", action.clients(at))):  # type: ignore[arg-type]
@@ -87,15 +87,15 @@ def _text(at: object, goal: Goal, fence: Fence = Fence.ACL, *, short: bool = Fal
 @pytest.mark.parametrize(
     ("at", "goal", "short", "text"),
     [
-        (_AT_A, Goal(Who.CONSUMERS, TARGET), False, _CONSUMERS),
-        (_AT_A, Goal(Who.PRODUCERS, TARGET), False, _PRODUCERS),
-        (_AT_A, Goal(Who.ALL, TARGET), True, _ALL),
-        (_AT_B, Goal(Who.ALL, SOURCE), True, _BACK),
-        (_AT_A, Goal(Who.PRODUCERS, SOURCE), True, ""),
-        (_AT_B, Goal(Who.PRODUCERS, TARGET), True, ""),
+        (_AT_A, SwitchGoal(Who.CONSUMERS, TARGET), False, _CONSUMERS),
+        (_AT_A, SwitchGoal(Who.PRODUCERS, TARGET), False, _PRODUCERS),
+        (_AT_A, SwitchGoal(Who.ALL, TARGET), True, _ALL),
+        (_AT_B, SwitchGoal(Who.ALL, SOURCE), True, _BACK),
+        (_AT_A, SwitchGoal(Who.PRODUCERS, SOURCE), True, ""),
+        (_AT_B, SwitchGoal(Who.PRODUCERS, TARGET), True, ""),
     ],
 )
-def test_a_whole_plan(at: object, goal: Goal, short: bool, text: str) -> None:
+def test_a_whole_plan(at: object, goal: SwitchGoal, short: bool, text: str) -> None:
     assert _text(at, goal, short=short) == text
 
 
@@ -115,7 +115,7 @@ def test_fences_without_acls(fence: Fence, first: str, last: str) -> None:
     at = seen(
         here=replace(topic({0: 100, 1: 50}), still_s=0.0), there=topic({0: 90, 1: 50}), forth=turned(WORDS["none"])
     )
-    lines = _text(at, Goal(Who.PRODUCERS, TARGET), fence, short=True).splitlines()
+    lines = _text(at, SwitchGoal(Who.PRODUCERS, TARGET), fence, short=True).splitlines()
     assert (lines[0], lines[-1]) == (first, last)
 
 

@@ -152,7 +152,10 @@ def _mirrored(show: Show, backlog: Ends, live: float, keep: bool, output: Format
 
 
 def _migrated(show: Show, live: float) -> bool:
-    """Move the shop and back, if the show has a migration; return True if its group has read each record once."""
+    """Move the shop and back, if the show has a migration.
+
+    Return True if its group has read each record once.
+    """
     from sparkmirror.demo.moving_shop import MovingShow
 
     if not isinstance(show, MovingShow):

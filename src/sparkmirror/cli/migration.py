@@ -1,4 +1,4 @@
-"""`sparkmirror migration`: plan, check, rehearse, switch, reverse and complete a move to another cluster."""
+"""`sparkmirror migration`: move to another cluster, and back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sparkmirror.cli.loading import Secrets
 from sparkmirror.cli.migration_looks import MigrationPath, SetName, check, new, plan, rehearse, schema
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.tables import lines
-from sparkmirror.migrate.executor import Code, Event, Outcome
-from sparkmirror.migrate.migration import Migration, Plan
+from sparkmirror.migrate.executor import Code, StepEvent, SwitchOutcome
+from sparkmirror.migrate.migration import Migration, SwitchPlan
 from sparkmirror.migrate.observation import Observation, Side
-from sparkmirror.migrate.phase import GroupPhase, Phase, Verdict, group_phase, word
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.phase import GroupPhase, Phase, SetVerdict, group_phase, word
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 migration = typer.Typer(no_args_is_help=True, help="Move topics, producers and consumers to another cluster, and back.")
 
@@ -41,10 +41,10 @@ def status(
 
     Example: sparkmirror migration status migration.yaml
     """
-    with Migration.load(file, secrets) as one:
+    with Migration.load(file, secrets) as moving:
         while True:
-            seen = one.observe()
-            _show(one, seen, output, clear=watch)
+            seen = moving.observe()
+            _show(moving, seen, output, clear=watch)
             if not watch:
                 return
             time.sleep(1.0)
@@ -71,7 +71,7 @@ def switch(
 
     Example: sparkmirror migration switch consumers migration.yaml --set shop
     """
-    goal = Goal(who, Side.SOURCE if back else Side.TARGET)
+    goal = SwitchGoal(who, Side.SOURCE if back else Side.TARGET)
     _switch(file, goal, name, yes=yes, dry_run=dry_run, secrets=secrets, output=output)
 
 
@@ -94,7 +94,7 @@ def reverse(
 
     Example: sparkmirror migration reverse migration.yaml --set shop
     """
-    _switch(file, Goal(who, Side.SOURCE), name, yes=yes, dry_run=dry_run, secrets=secrets, output=output)
+    _switch(file, SwitchGoal(who, Side.SOURCE), name, yes=yes, dry_run=dry_run, secrets=secrets, output=output)
 
 
 @migration.command()
@@ -113,12 +113,12 @@ def complete(
 
     Example: sparkmirror migration complete migration.yaml --set shop
     """
-    with Migration.load(file, secrets) as one:
-        sets = one.file.chosen(name)
+    with Migration.load(file, secrets) as moving:
+        sets = moving.file.chosen(name)
         names = ", ".join(each.name for each in sets)
         if not yes and not typer.confirm(f"There is no way back for {names} after this. Continue?"):
             raise typer.Exit(1)
-        blockers = one.complete(sets)
+        blockers = moving.complete(sets)
         if output is Format.JSON:
             told = [{"id": each.id, "words": each.words} for each in blockers]
             print_json([{"set": each.name, "complete": not blockers, "blockers": told} for each in sets])
@@ -129,17 +129,17 @@ def complete(
             raise typer.Exit(1)
         if output is Format.JSON:
             return
-        back = one.pair.flows.get(Side.TARGET)
-        typer.echo(f"{names}: complete." + (f" Take {back.name} out of {one.file.mirror} now." if back else ""))
+        back = moving.pair.flows.get(Side.TARGET)
+        typer.echo(f"{names}: complete." + (f" Take {back.name} out of {moving.file.mirror} now." if back else ""))
 
 
 def _switch(
-    path: str, goal: Goal, name: str | None, *, yes: bool, dry_run: bool, secrets: str | None, output: Format
+    path: str, goal: SwitchGoal, name: str | None, *, yes: bool, dry_run: bool, secrets: str | None, output: Format
 ) -> None:
     told: list[dict[str, Any]] = []
     worst = Code.DONE
-    with Migration.load(path, secrets) as one:
-        for plan in one.plan(goal, name):
+    with Migration.load(path, secrets) as moving:
+        for plan in moving.plan(goal, name):
             if output is Format.TEXT:
                 _announce(plan)
             if dry_run:
@@ -160,7 +160,7 @@ def _switch(
         raise typer.Exit(int(worst))
 
 
-def _announce(plan: Plan) -> None:
+def _announce(plan: SwitchPlan) -> None:
     if not plan.actions:
         typer.echo(f"{plan.set.name}: nothing is left to do")
         return
@@ -180,7 +180,7 @@ def _announce(plan: Plan) -> None:
         )
 
 
-def _print_event(event: Event) -> None:
+def _print_event(event: StepEvent) -> None:
     number = f"{event.number:>2}" if event.number else "  "
     match event.kind:
         case "done":
@@ -195,7 +195,7 @@ def _print_event(event: Event) -> None:
             typer.echo(f"    hook   {event.words}")
 
 
-def _end(plan: Plan, outcome: Outcome) -> None:
+def _end(plan: SwitchPlan, outcome: SwitchOutcome) -> None:
     seconds = f" ({outcome.seconds:.2f} s of this tool)" if outcome.code is Code.DONE and outcome.seconds else ""
     typer.echo(f"{outcome.words}{seconds}")
     if outcome.code is not Code.DONE or not plan.actions:
@@ -210,7 +210,7 @@ def _end(plan: Plan, outcome: Outcome) -> None:
         typer.echo(f"  start now: producers of {', '.join(plan.set.topics)} with bootstrap.servers={there.bootstrap}")
 
 
-def _json(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+def _json(plan: SwitchPlan, outcome: SwitchOutcome) -> dict[str, Any]:
     return {
         "set": plan.set.name,
         "who": str(plan.goal.who),
@@ -222,8 +222,8 @@ def _json(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _show(one: Migration, seen: Observation, output: Format, *, clear: bool) -> None:
-    verdicts = one.verdicts(seen)
+def _show(moving: Migration, seen: Observation, output: Format, *, clear: bool) -> None:
+    verdicts = moving.verdicts(seen)
     if output is Format.JSON:
         print_json([_row(seen, verdict) for verdict in verdicts])
         return
@@ -238,7 +238,7 @@ def _show(one: Migration, seen: Observation, output: Format, *, clear: bool) -> 
             typer.echo(f"{verdict.phase.set.name}: {each.topic} is {each.phase} at {seen.clusters[each.live].alias}")
 
 
-def _row(seen: Observation, verdict: Verdict) -> dict[str, Any]:
+def _row(seen: Observation, verdict: SetVerdict) -> dict[str, Any]:
     phase = verdict.phase
     blockers = (*verdict.to_target, *verdict.to_source)
     return {
@@ -265,7 +265,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (*values, f"{first['id']}: {first['words']}" if first else "-")
 
 
-def _consumers(seen: Observation, verdict: Verdict) -> str:
+def _consumers(seen: Observation, verdict: SetVerdict) -> str:
     """Return the sides where the set's groups are."""
     sides = set()
     for group in verdict.phase.set.groups:
@@ -277,8 +277,11 @@ def _consumers(seen: Observation, verdict: Verdict) -> str:
     return ", ".join(seen.clusters[side].alias for side in Side if side in sides) or "-"
 
 
-def _lag(seen: Observation, verdict: Verdict, side: Side) -> int | None:
-    """Return the lag of the flow that copies from `side` now; None where it is not its turn, or not known."""
+def _lag(seen: Observation, verdict: SetVerdict, side: Side) -> int | None:
+    """Return the lag of the flow that copies from `side` now.
+
+    None: it is not its turn, or the lag is not known.
+    """
     if verdict.phase.live is not side or verdict.phase.phase is Phase.COMPLETED or side not in seen.flows:
         return None
     lags = [word(seen, side, topic).lag for topic in verdict.phase.set.topics]

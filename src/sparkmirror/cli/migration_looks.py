@@ -1,4 +1,4 @@
-"""Verbs of `sparkmirror migration` that change nothing: new, schema, plan, check and rehearse."""
+"""Verbs of `sparkmirror migration` that only look."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def check(file: MigrationPath, name: SetName = None, secrets: Secrets = None, ou
 
     Example: sparkmirror migration check migration.yaml --set shop
     """
-    with Migration.load(file, secrets) as one:
-        results = one.check(name)
+    with Migration.load(file, secrets) as moving:
+        results = moving.check(name)
     if output is Format.JSON:
         print_json([dataclasses.asdict(result) for result in results])
     else:
@@ -97,14 +97,14 @@ def schema(output: Output = Format.JSON) -> None:
 
 
 def plan(file: MigrationPath, secrets: Secrets = None, output: Output = Format.TEXT) -> None:
-    """Show what will be created or changed at the target, how much is left to copy, and what needs a person.
+    """Show changes at the target, the rest to copy, and work for people.
 
     Exit codes: 0 shown, 2 a file is wrong, 3 a cluster can't be reached.
 
     Example: sparkmirror migration plan migration.yaml
     """
-    with Migration.load(file, secrets) as one:
-        changes = one.changes()
+    with Migration.load(file, secrets) as moving:
+        changes = moving.changes()
     if output is Format.JSON:
         print_json(changes.to_json())
     else:
@@ -131,9 +131,9 @@ def rehearse(
     Example: sparkmirror migration rehearse migration.yaml --group billing
     """
     to = Side.SOURCE if back else Side.TARGET
-    with Migration.load(file, secrets) as one:
-        result = one.rehearse(name, group or (), records, to)
-        there = one.pair.configs[to].alias
+    with Migration.load(file, secrets) as moving:
+        result = moving.rehearse(name, group or (), records, to)
+        there = moving.pair.configs[to].alias
     if output is Format.JSON:
         print_json(rehearsal_rows(result))
     else:

@@ -11,7 +11,10 @@ from sparkmirror.migrate.rehearsal import PartitionRehearsal, Rehearsal, Rehears
 
 
 def rehearsal_lines(result: Rehearsal, there: str) -> Iterator[str]:
-    """Yield a line for each group, and one for each partition that is not equal. `there` is the other cluster."""
+    """Yield a line for each group, and for each partition that is not equal.
+
+    `there` is the other cluster's alias.
+    """
     if not (result.partitions or result.refused or result.not_copied):
         yield "no group of the sets has commits in topics that are copied: nothing to rehearse"
     for group, parts in groupby(result.partitions, key=lambda each: each.group):
@@ -32,19 +35,19 @@ def rehearsal_lines(result: Rehearsal, there: str) -> Iterator[str]:
 
 
 def _why(each: PartitionRehearsal) -> str:
-    found = each.comparison
-    if found.differs is not None:
-        told = f"differs: offset {found.differs.source:,} is not what offset {found.differs.target:,} is there"
-        if found.read_again:
-            return f"{told}; {counted(found.read_again, 'record')} would be read again"
-        return f"{told}; {counted(found.skipped, 'record')} would be skipped" if found.skipped else told
+    compared = each.comparison
+    if compared.differs is not None:
+        told = f"differs: offset {compared.differs.source:,} is not what offset {compared.differs.target:,} is there"
+        if compared.read_again:
+            return f"{told}; {counted(compared.read_again, 'record')} would be read again"
+        return f"{told}; {counted(compared.skipped, 'record')} would be skipped" if compared.skipped else told
     if each.result is Rehearsed.LAG:
-        return each.reason or f"the copy lacks {counted(found.lag, 'record')} still"
+        return each.reason or f"the copy lacks {counted(compared.lag, 'record')} still"
     return each.reason
 
 
 def rehearsal_rows(result: Rehearsal) -> list[dict[str, Any]]:
-    """Return an object for each group and partition, and for each group that can't be rehearsed."""
+    """Return rows for groups and partitions, and for groups without a result."""
     return [
         {
             "group": each.group,

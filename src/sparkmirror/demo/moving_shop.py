@@ -1,4 +1,4 @@
-"""The demo's stage for a migration: the shop moves to the other cluster, and back, while a group reads it.
+"""The demo's stage for a migration: the shop moves there and back.
 
 Topics keep their names, and two flows take turns. The demo itself is the person who stops and starts clients, so the
 migration's fence is `none`.
@@ -27,7 +27,7 @@ class MovingShow(Show):
         self.reader = ShopReader(GROUP)
 
     def start_clusters(self) -> None:
-        """Start both clusters, and write the mirror's and the migration's files. Raises SetupError."""
+        """Start both clusters, and write both files. Raises SetupError."""
         super().start_clusters()
         self.migration_file.write_text(_MIGRATION.format(topics=", ".join(topic.name for topic in SHOP), group=GROUP))
 
@@ -46,17 +46,20 @@ class MovingShow(Show):
         self._shop().move(bootstrap_servers)
 
     def wait_until_equal(self) -> Ends:
-        """Wait until both clusters have the same; return the ends. The shop must be closed."""
+        """Wait until both clusters are equal; return the ends.
+
+        The shop must be closed.
+        """
         until = time.monotonic() + PATIENCE_S
         while (here := self.source_ends()) != (there := log_ends(self.target, TARGET)):
             if time.monotonic() > until:
-                lacking = next(where for where in here if here[where] != there.get(where))
+                lacking = next(place for place in here if here[place] != there.get(place))
                 raise CopyIncomplete(f"{lacking[0]}-{lacking[1]} ends at {here[lacking]} and {there.get(lacking)}")
             self.watch(0.2)
         return here
 
     def reader_differs(self, ends: Ends) -> list[str]:
-        """Return the partitions of which the group has not read each record once, in order."""
+        """Return partitions that the group has not read once and in order."""
         read, whole = self.reader.seen.of_partitions(), read_logs(self.source.bootstrap_servers, ends).of_partitions()
         places = read.keys() | whole.keys()
         return sorted(

@@ -1,4 +1,4 @@
-"""A consumer group that reads the shop's topics, and tells afterwards whether it has read each record once, in order.
+"""A consumer group that reads the shop's topics, each record once and in order.
 
 What a group has read is kept as a digest for each partition. A second reader makes the same digests of the whole logs.
 """
@@ -36,7 +36,7 @@ class Digests:
 
     def of_partitions(self) -> dict[tuple[str, int], str]:
         """Return each partition's digest."""
-        return {where: digest.hexdigest() for where, digest in self._hashes.items()}
+        return {place: digest.hexdigest() for place, digest in self._hashes.items()}
 
 
 class ShopReader:
@@ -50,13 +50,16 @@ class ShopReader:
         self.seen = Digests()
 
     def open(self, bootstrap_servers: str) -> None:
-        """Join the group at a cluster, and read on from its committed offsets, in the background."""
+        """Join the group at a cluster, and read on in the background."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(bootstrap_servers,), name=self._group, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Commit what was read, and leave the group. Raises the error that ended the reading before."""
+        """Commit and leave the group.
+
+        Raises the error that ended the reading before.
+        """
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_STOP_S)
@@ -66,7 +69,10 @@ class ShopReader:
             raise error
 
     def wait_for(self, records: int, patience_s: float) -> None:
-        """Wait until this many records are read. Raises `CopyIncomplete` if none comes for `patience_s`."""
+        """Wait until this many records are read.
+
+        Raises `CopyIncomplete` if none comes for `patience_s`.
+        """
         best, until = -1, 0.0
         while (read := self.seen.records) < records:
             if read > best:

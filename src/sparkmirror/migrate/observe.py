@@ -48,7 +48,7 @@ _STATUS_S = 2.0
 """Seconds between two readings of status and loss ledger, which take longer than all else."""
 
 
-class Observer:
+class PairObserver:
     """Look again and again; keeps what speeds up the next look. For one thread."""
 
     def __init__(self, file: MigrationFile, pair: Pair) -> None:

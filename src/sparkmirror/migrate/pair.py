@@ -34,9 +34,9 @@ def flows_of(file: MigrationFile, config: MirrorConfig) -> dict[Side, FlowConfig
 
 
 def begins(config: MirrorConfig, wanted: str, origin: str) -> FlowConfig:
-    """Return the flow that a migration begins with: the named one, the only one, or the one whose turn is `first`.
+    """Return the flow that a migration begins with.
 
-    Raises `ConfigError`.
+    It is the named one, the only one, or the one whose turn is `first`. Raises `ConfigError`.
     """
     names = ", ".join(flow.name for flow in config.flows)
     if wanted:

@@ -13,9 +13,9 @@ Brokers tell that it is set, and hide its value, since they don't know its type.
 
 
 def names_super_users(client: ClusterClient) -> bool | None:
-    """Tell whether the brokers' files name super users; None: they don't tell their properties.
+    """Tell whether the brokers' files name super users.
 
-    Raises `ConnectionError`s.
+    None: the brokers don't tell their properties. Raises `ConnectionError`s.
     """
     properties = broker_properties(client)
     return _NAME in properties if properties else None

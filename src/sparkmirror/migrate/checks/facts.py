@@ -1,4 +1,4 @@
-"""What checks look at: an observation, and further facts that are gathered once."""
+"""Facts for checks: an observation, and answers gathered once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sparkmirror.snapshot.snapshot import Flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """A group of one cluster that has read the sets' topics, and is in no set."""
+class OutsideGroup:
+    """A group outside all sets with offsets in the sets' topics."""
 
     group: str
     topics: tuple[str, ...]
     active: bool
-    """True if it has members now."""
+    """True if the group has members now."""
     share: bool = False
     """True for a share group (KIP-932), which has no committed offsets."""
     excluded: bool = False
@@ -32,62 +32,68 @@ class Reader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that checks look at."""
+    """All facts of a run of the checks."""
 
     file: MigrationFile
     sets: tuple[Set, ...]
-    """Sets that are still to move, or that can go back."""
+    """Sets still to move, or able to go back."""
     seen: Observation
     earlier: Observation
     """An observation of some moments before."""
     probes: Mapping[Side, FlowProbe] = field(default_factory=dict)
-    """Lint's survey of each flow, by the side that the flow copies from."""
+    """Lint's survey of each flow, by the flow's source."""
     status: Mapping[Side, Flow] = field(default_factory=dict)
-    """What a mirror has published in the last seconds, by the side that the flow copies from."""
+    """Newly published status of each flow, by the flow's source."""
     listed: Mapping[Side, Mapping[str, ListedGroup]] = field(default_factory=dict)
     """All groups of a cluster."""
-    readers: Mapping[Side, tuple[Reader, ...]] = field(default_factory=dict)
+    readers: Mapping[Side, tuple[OutsideGroup, ...]] = field(default_factory=dict)
     group_rights: Mapping[Side, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    """What sparkmirror may do with the sets' groups; a group that the brokers don't tell of is missing."""
-    super_users: Mapping[Side, bool | None] = field(default_factory=dict)
-    """True if the brokers name super users; None: they don't tell."""
-    ties: Mapping[Side, AtomicSets] = field(default_factory=dict)
-    """Topics and groups of a cluster that move at once only."""
-    schemas: SchemaCheck | str | None = None
-    """Schema ids at both registries; a text: why they can't be asked; None: the mirror's file names none."""
+    """Rights of sparkmirror's principal on the sets' groups.
 
-    def leaving(self, one: Set) -> Side:
-        """Return the side that the set leaves next."""
-        return phase.set_phase(self.seen, one).live
+    A group that the brokers don't tell of is missing.
+    """
+    super_users: Mapping[Side, bool | None] = field(default_factory=dict)
+    """True if the brokers name super users; None: not known."""
+    ties: Mapping[Side, AtomicSets] = field(default_factory=dict)
+    """Topics and groups of a cluster tied by transactions or Streams."""
+    schemas: SchemaCheck | str | None = None
+    """Schema ids at both registries.
+
+    A text is the reason why the registries can't be asked; None: the mirror's file names none.
+    """
+
+    def leaving(self, moving: Set) -> Side:
+        """Return the side to be left by the set next."""
+        return phase.set_phase(self.seen, moving).live
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Sides that some set leaves next."""
-        return tuple(side for side in Side if any(self.leaving(one) is side for one in self.sets))
+        """Sides left next by any set."""
+        return tuple(side for side in Side if any(self.leaving(moving) is side for moving in self.sets))
 
     def topics(self) -> Iterator[tuple[Side, str]]:
         """Yield the sets' topics, each with the side that it leaves next."""
-        for one in self.sets:
-            for topic in one.topics:
-                yield self.leaving(one), topic
+        for moving in self.sets:
+            for topic in moving.topics:
+                yield self.leaving(moving), topic
 
     def groups(self) -> Iterator[tuple[Side, str]]:
         """Yield the sets' groups, each with the side that its set leaves next."""
-        for one in self.sets:
-            for group in one.groups:
-                yield self.leaving(one), group
+        for moving in self.sets:
+            for group in moving.groups:
+                yield self.leaving(moving), group
 
     def blockers(self, *ids: str) -> Iterator[Blocker]:
-        """Yield what blocks the next switch of the sets, of these kinds."""
-        for one in self.sets:
-            yield from self.blockers_of(one, *ids)
+        """Yield blockers of the sets' next switch, by kind."""
+        for moving in self.sets:
+            yield from self.blockers_of(moving, *ids)
 
-    def blockers_of(self, one: Set, *ids: str) -> Iterator[Blocker]:
-        """Yield what blocks the set's next switch, of these kinds."""
-        to = self.leaving(one).other
-        found = phase.producers_blockers(self.seen, self.file, one, to)
-        found += phase.consumers_blockers(self.seen, self.file, one, to)
-        yield from dict.fromkeys(each for each in found if each.id in ids)
+    def blockers_of(self, moving: Set, *ids: str) -> Iterator[Blocker]:
+        """Yield blockers of a set's next switch, by kind."""
+        to = self.leaving(moving).other
+        known = phase.producers_blockers(self.seen, self.file, moving, to)
+        known += phase.consumers_blockers(self.seen, self.file, moving, to)
+        yield from dict.fromkeys(each for each in known if each.id in ids)
 
     def alias(self, side: Side) -> str:
         """Return a cluster's alias."""
@@ -95,5 +101,5 @@ class Facts:
 
 
 def still_to_move(seen: Observation, sets: tuple[Set, ...]) -> tuple[Set, ...]:
-    """Return the sets that are not complete."""
-    return tuple(one for one in sets if phase.set_phase(seen, one).phase is not Phase.COMPLETED)
+    """Return the incomplete sets."""
+    return tuple(moving for moving in sets if phase.set_phase(seen, moving).phase is not Phase.COMPLETED)

@@ -1,4 +1,4 @@
-"""Gather what checks look at; nothing is written but lint's append check on scratch topics."""
+"""Gather the facts of checks; only lint's append check writes, to scratch topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparkmirror.kafka.cluster.super_users import names_super_users
 from sparkmirror.lint.check import compare
 from sparkmirror.lint.probe import FlowProbe, probe
 from sparkmirror.migrate.atomic_sets import atomic_sets
-from sparkmirror.migrate.checks.facts import Facts, Reader, still_to_move
+from sparkmirror.migrate.checks.facts import Facts, OutsideGroup, still_to_move
 from sparkmirror.migrate.file import Fence, MigrationFile, Set
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.observe import FRESH_S
@@ -71,8 +71,8 @@ def _status(pair: Pair) -> Iterator[tuple[Side, Flow]]:
                 yield side, status.flow
 
 
-def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, ListedGroup]) -> Iterator[Reader]:
-    """Yield groups with offsets in the migration's topics, or their copies, that are in no set."""
+def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, ListedGroup]) -> Iterator[OutsideGroup]:
+    """Yield groups outside all sets that have offsets in their topics, or in copies."""
     topics = {topic for each in file.sets for topic in each.topics}
     topics |= {pair.copy_of(side.other, topic) for topic in topics}
     known = {group for each in file.sets for group in each.groups}
@@ -80,13 +80,13 @@ def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, L
     shares = [name for name, entry in others.items() if entry.type == SHARE]
     committed = Groups(pair.clients[side]).committed(set(others) - set(shares)).offsets
     starts = ShareGroups(pair.clients[side]).starts(shares).offsets if shares else {}
-    where = {name: {topic for topic, _ in offsets} & topics for name, offsets in committed.items()}
-    where |= {name: {topic for topic, _ in offsets} & topics for name, offsets in starts.items()}
+    topics_read = {name: {topic for topic, _ in offsets} & topics for name, offsets in committed.items()}
+    topics_read |= {name: {topic for topic, _ in offsets} & topics for name, offsets in starts.items()}
     flow = pair.flows.get(side)
     wanted = group_filter(flow) if flow else None
-    for name, read in sorted(where.items()):
+    for name, read in sorted(topics_read.items()):
         if read:
-            yield Reader(
+            yield OutsideGroup(
                 group=name,
                 topics=tuple(sorted(read)),
                 active=others[name].state not in ("", "Empty", "Dead"),

@@ -1,4 +1,4 @@
-"""Checks on consumers: who reads the topics, who is in no set, and who commits where."""
+"""Checks on consumers: groups with offsets in the topics, and commits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from sparkmirror.kafka.cluster.groups import SINKS
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
-from sparkmirror.migrate.checks.check import Check, Found, blocked, fail, ok, warn
-from sparkmirror.migrate.checks.facts import Facts, Reader
+from sparkmirror.migrate.checks.facts import Facts, OutsideGroup
+from sparkmirror.migrate.checks.precondition import Check, CheckFind, blocked, fail, ok, warn
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.phase import GroupPhase, Phase
 
 
-def _left_out(facts: Facts) -> Iterator[Found]:
+def _left_out(facts: Facts) -> Iterator[CheckFind]:
     for side in facts.sides:
         for reader in facts.readers.get(side, ()):
             if reader.share:
@@ -25,20 +25,20 @@ def _left_out(facts: Facts) -> Iterator[Found]:
             yield fail(words, remedy) if reader.active else warn(f"{words}; it has no members now", remedy)
 
 
-def _add(reader: Reader) -> str:
+def _add(reader: OutsideGroup) -> str:
     if reader.group.startswith(SINKS):
         return f"add {reader.group} to a set, if it is a sink connector that moves, or stop the connector"
     return f"add {reader.group} to its set's groups, stop it, or delete it"
 
 
-def _share_groups(facts: Facts) -> Iterator[Found]:
+def _share_groups(facts: Facts) -> Iterator[CheckFind]:
     for side in facts.sides:
         for reader in facts.readers.get(side, ()):
             if reader.share:
                 yield warn(f"{reader.group} is a share group, and reads {listed(reader.topics)} at {facts.alias(side)}")
 
 
-def _missing(facts: Facts) -> Iterator[Found]:
+def _missing(facts: Facts) -> Iterator[CheckFind]:
     for side, group in facts.groups():
         if not any(phase.group_at(facts.seen, each, group).offsets for each in (side, side.other)):
             yield warn(
@@ -46,17 +46,17 @@ def _missing(facts: Facts) -> Iterator[Found]:
             )
 
 
-def _unrouted(facts: Facts) -> Iterator[Found]:
+def _unrouted(facts: Facts) -> Iterator[CheckFind]:
     for side, group in facts.groups():
         left = phase.group_phase(facts.seen, group, side)
         for each in (side, side.other):
             now, before = phase.group_at(facts.seen, each, group), phase.group_at(facts.earlier, each, group)
             alone = now.empty and before.empty and not _is_synced(facts, each)
             if alone and before.offsets and before.offsets != now.offsets:
-                yield fail(f"somebody commits for {group} at {facts.alias(each)} without being a member")
+                yield fail(f"a consumer without membership commits for {group} at {facts.alias(each)}")
             elif _commits_only(facts, each, group) and now.offsets:
                 yield warn(
-                    f"{group} at {facts.alias(each)} has commits of somebody who is no member, so nobody sees it leave"
+                    f"{group} at {facts.alias(each)} has commits without membership: no request shows who made them"
                 )
         if left is GroupPhase.ARRIVED and (behind := _behind(facts, side, group)):
             yield fail(
@@ -78,13 +78,13 @@ def _commits_only(facts: Facts, side: Side, group: str) -> bool:
 
 
 def _behind(facts: Facts, side: Side, group: str) -> int:
-    """Return in how many partitions the group's commit at `side` is beyond its commit at the other."""
+    """Count the partitions where the group's commit at `side` is newer."""
     there = phase.group_at(facts.seen, side.other, group).offsets
     wanted = phase.positions(facts.seen, side, group)
-    return sum(offset is not None and offset > there.get(where, -1) for where, offset in wanted.items())
+    return sum(offset is not None and offset > there.get(place, -1) for place, offset in wanted.items())
 
 
-def _rights(facts: Facts) -> Iterator[Found]:
+def _rights(facts: Facts) -> Iterator[CheckFind]:
     for side, group in facts.groups():
         for each, needed in ((side, "DESCRIBE"), (side.other, "READ")):
             had = facts.group_rights.get(each, {}).get(group)
@@ -95,11 +95,11 @@ def _rights(facts: Facts) -> Iterator[Found]:
     yield ok("sparkmirror may read and set the offsets of each group in a set")
 
 
-def _first(facts: Facts) -> Iterator[Found]:
+def _first(facts: Facts) -> Iterator[CheckFind]:
     """Groups that are to move first fail only once the producers' switch has begun."""
-    for one in facts.sets:
-        for blocker in facts.blockers_of(one, "consumers-first"):
-            begun = phase.set_phase(facts.seen, one).phase is not Phase.COPYING
+    for moving in facts.sets:
+        for blocker in facts.blockers_of(moving, "consumers-first"):
+            begun = phase.set_phase(facts.seen, moving).phase is not Phase.COPYING
             yield fail(blocker.words) if begun else ok(f"{blocker.words}: `switch consumers` is next")
 
 
@@ -130,7 +130,7 @@ CONSUMER_CHECKS = (
     ),
     Check(
         id="unrouted-commits",
-        what="nobody commits for a group at the side that it has left, or without being a member",
+        what="no consumer commits at the side that its group has left, or without membership",
         remedy="stop this consumer; move one that uses assign by hand, with `sparkmirror offsets` (docs/groups.md)",
         look=_unrouted,
     ),

@@ -1,4 +1,4 @@
-"""Checks on the mirror: both flows, their rights, and what lint and the mirror's status tell."""
+"""Checks on the mirror: flows, rights, lint's findings, the status."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from sparkmirror.lint.check import CONNECTED_RULES
 from sparkmirror.lint.findings import LintFinding
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster
 from sparkmirror.migrate import phase
-from sparkmirror.migrate.checks.check import Check, CheckVerdict, Found, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.checks.facts import Facts
+from sparkmirror.migrate.checks.precondition import Check, CheckFind, CheckVerdict, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.observation import Side
 
@@ -27,23 +27,23 @@ _OF_CLUSTERS = (
 
 
 def findings(probe: FlowProbe, *rules: str) -> Iterator[LintFinding]:
-    """Yield what lint's rules of these names find in a flow's survey."""
+    """Yield the findings of some of lint's rules in a flow's survey."""
     for rule in rules:
         yield from _RULES[rule].findings(probe)
 
 
-def by_lint(verdict: CheckVerdict, *rules: str) -> Callable[[Facts], Iterator[Found]]:
+def by_lint(verdict: CheckVerdict, *rules: str) -> Callable[[Facts], Iterator[CheckFind]]:
     """Return a look for lint's findings, in both flows."""
 
-    def look(facts: Facts) -> Iterator[Found]:
+    def look(facts: Facts) -> Iterator[CheckFind]:
         for probe in facts.probes.values():
             for finding in findings(probe, *rules):
-                yield Found(verdict, f"{probe.flow.name}: {finding.what}", finding.fix)
+                yield CheckFind(verdict, f"{probe.flow.name}: {finding.what}", finding.fix)
 
     return look
 
 
-def _appends(facts: Facts) -> Iterator[Found]:
+def _appends(facts: Facts) -> Iterator[CheckFind]:
     proven = []
     for probe in facts.probes.values():
         alias, appends = probe.target.cluster.alias, probe.target.appends
@@ -58,7 +58,7 @@ def _appends(facts: Facts) -> Iterator[Found]:
         yield ok(f"{' and '.join(proven)} refuse an append out of place (tried just now)")
 
 
-def _rights(facts: Facts) -> Iterator[Found]:
+def _rights(facts: Facts) -> Iterator[CheckFind]:
     yield from by_lint(CheckVerdict.FAIL, "forbidden-at-source", "forbidden-at-target")(facts)
     yield from by_lint(CheckVerdict.UNKNOWN, "rights-unknown")(facts)
     if facts.file.fence is Fence.ACL:
@@ -79,25 +79,25 @@ def _cluster(facts: Facts, side: Side) -> ProbedCluster | None:
     return probe.source if side is Side.SOURCE else probe.target
 
 
-def _reverse(facts: Facts) -> Iterator[Found]:
+def _reverse(facts: Facts) -> Iterator[CheckFind]:
     yield from blocked("reverse-flow-ready")(facts)
-    for one in facts.sets:
-        to = facts.leaving(one).other
+    for moving in facts.sets:
+        to = facts.leaving(moving).other
         back = facts.seen.flows.get(to)
-        renamed = [topic for topic in one.topics if not phase.keeps_names(facts.seen, topic)]
+        renamed = [topic for topic in moving.topics if not phase.keeps_names(facts.seen, topic)]
         if renamed and (back is None or not back.at_work):
             here, there = facts.alias(to.other), facts.alias(to)
             yield warn(f"nothing copies from {there} to {here}: what is written at {there} stays there")
 
 
-def _standby(facts: Facts) -> Iterator[Found]:
+def _standby(facts: Facts) -> Iterator[CheckFind]:
     for side in facts.sides:
         flow = facts.seen.flows.get(side)
         if flow is not None and flow.at_work and not flow.standbys:
             yield warn(f"no process stands by for {flow.name}")
 
 
-def _parked(facts: Facts) -> Iterator[Found]:
+def _parked(facts: Facts) -> Iterator[CheckFind]:
     for side, topic in facts.topics():
         flow = facts.status.get(side)
         for known, part in flow.parked if flow is not None else ():
@@ -108,7 +108,7 @@ def _parked(facts: Facts) -> Iterator[Found]:
                 yield fail(f"{topic} can't be copied: {known.refused}")
 
 
-def _retention_race(facts: Facts) -> Iterator[Found]:
+def _retention_race(facts: Facts) -> Iterator[CheckFind]:
     for side in facts.sides:
         flow = facts.status.get(side)
         if flow is not None and flow.retention_s is not None:
@@ -116,12 +116,12 @@ def _retention_race(facts: Facts) -> Iterator[Found]:
             yield fail(f"{facts.alias(side)} deletes records of {flow.retention_of} {when}")
 
 
-def _clock(facts: Facts) -> Iterator[Found]:
+def _clock(facts: Facts) -> Iterator[CheckFind]:
     yield from by_lint(CheckVerdict.WARN, "clock-skew")(facts)
     yield from by_lint(CheckVerdict.UNKNOWN, "clock-unknown")(facts)
 
 
-def _verify(_: Facts) -> Iterator[Found]:
+def _verify(_: Facts) -> Iterator[CheckFind]:
     yield unknown("no verification is written down at a cluster")
 
 

@@ -1,4 +1,4 @@
-"""Checks on producers: can they be kept out of the side that they leave, and who has written where."""
+"""Checks on producers: fences, and records in wrong places."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
-from sparkmirror.migrate.checks.check import Check, Found, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.checks.facts import Facts
+from sparkmirror.migrate.checks.precondition import Check, CheckFind, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.phase import Phase
 
 
-def _fence(facts: Facts) -> Iterator[Found]:
+def _fence(facts: Facts) -> Iterator[CheckFind]:
     still = facts.file.policies.still
     if facts.file.fence is Fence.NONE:
         yield ok(f"fence: none: people stop producers, and ends must stand still for {still:g} s")
@@ -29,7 +29,7 @@ def _fence(facts: Facts) -> Iterator[Found]:
     yield ok(f"each principal that may write can be denied: {listed(sorted(who)) or 'none'}")
 
 
-def _super_users(facts: Facts) -> Iterator[Found]:
+def _super_users(facts: Facts) -> Iterator[CheckFind]:
     if facts.file.fence is not Fence.ACL:
         yield ok("no ACL is needed: producers are stopped otherwise")
         return
@@ -41,14 +41,14 @@ def _super_users(facts: Facts) -> Iterator[Found]:
             yield unknown(f"whether {alias} has super users, whom no ACL holds, is not known")
 
 
-def _acks_zero(facts: Facts) -> Iterator[Found]:
+def _acks_zero(facts: Facts) -> Iterator[CheckFind]:
     if facts.file.fence is Fence.ACL:
         yield unknown("no request tells who sends with acks=0: such a producer loses what it sends while it is denied")
     else:
         yield ok("producers are stopped before the ends are published, so none is refused")
 
 
-def _open_transactions(facts: Facts) -> Iterator[Found]:
+def _open_transactions(facts: Facts) -> Iterator[CheckFind]:
     for side, topic in facts.topics():
         there = phase.topic_at(facts.seen, side, topic)
         if there.open_transactions:
@@ -56,12 +56,12 @@ def _open_transactions(facts: Facts) -> Iterator[Found]:
             yield warn(f"{topic} at {facts.alias(side)} has an open transaction of {who}")
 
 
-def _leaking(facts: Facts) -> Iterator[Found]:
+def _leaking(facts: Facts) -> Iterator[CheckFind]:
     for side, topic in facts.topics():
         now = phase.topic_phase(facts.seen, topic)
         if now.phase is Phase.LEAKING:
             count = sum(phase.leaks(facts.seen, now.live, topic).values())
-            yield warn(f"{count:,} offsets of {topic} at {facts.alias(side)} lie behind its published ends")
+            yield warn(f"{count:,} offsets of {topic} at {facts.alias(side)} lie beyond its published ends")
         elif now.live is not side:
             continue
         elif phase.has_come(facts.seen, topic) and phase.leaks(facts.seen, side.other, topic):
@@ -72,7 +72,7 @@ def _leaking(facts: Facts) -> Iterator[Found]:
             )
 
 
-def _target_records(facts: Facts) -> Iterator[Found]:
+def _target_records(facts: Facts) -> Iterator[CheckFind]:
     for side, topic in facts.topics():
         said, there = phase.word(facts.seen, side, topic), facts.alias(side.other)
         for entry in said.foreign:
@@ -115,13 +115,13 @@ PRODUCER_CHECKS = (
     ),
     Check(
         id="written-early",
-        what="nobody has written among the copies at the side that is left",
+        what="no producer has written among the copies at the side that is left",
         remedy="the flow back passes these records over: copy those that are needed by hand, or leave them",
         look=blocked("written-early"),
     ),
     Check(
         id="leaking",
-        what="nobody has written behind published ends",
+        what="no producer has written beyond published ends",
         remedy="stop who writes there; before the producers are let in, the switch itself publishes later ends",
         look=_leaking,
     ),

@@ -1,4 +1,4 @@
-"""Checks on topics: there, led, copied, and of the same properties on both sides."""
+"""Checks on topics: there, led, copied, with equal properties."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
-from sparkmirror.migrate.checks.check import Check, CheckVerdict, Found, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.checks.facts import Facts
 from sparkmirror.migrate.checks.of_flows import findings
+from sparkmirror.migrate.checks.precondition import Check, CheckFind, CheckVerdict, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.file import MigrationType
 from sparkmirror.migrate.ties import AtomicSet, beyond, touches
 from sparkmirror.mirror.sync.topic_properties import config_change
@@ -16,20 +16,20 @@ from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.schemas import SchemaCheck
 
 
-def _of_topics(verdict: CheckVerdict, *rules: str) -> Callable[[Facts], Iterator[Found]]:
+def _of_topics(verdict: CheckVerdict, *rules: str) -> Callable[[Facts], Iterator[CheckFind]]:
     """Return a look for lint's findings on the sets' topics, in both flows."""
 
-    def look(facts: Facts) -> Iterator[Found]:
-        chosen = {topic for one in facts.sets for topic in one.topics}
+    def look(facts: Facts) -> Iterator[CheckFind]:
+        chosen = {topic for moving in facts.sets for topic in moving.topics}
         for probe in facts.probes.values():
             for finding in findings(probe, *rules):
                 if finding.key in chosen:
-                    yield Found(verdict, f"{probe.flow.name}: {finding.key}: {finding.what}", finding.fix)
+                    yield CheckFind(verdict, f"{probe.flow.name}: {finding.key}: {finding.what}", finding.fix)
 
     return look
 
 
-def _drift(facts: Facts) -> Iterator[Found]:
+def _drift(facts: Facts) -> Iterator[CheckFind]:
     for side, topic in facts.topics():
         probe = facts.probes.get(side)
         if probe is None:
@@ -51,17 +51,17 @@ def _drift(facts: Facts) -> Iterator[Found]:
             )
 
 
-def _ties(facts: Facts) -> Iterator[Found]:
+def _ties(facts: Facts) -> Iterator[CheckFind]:
     known = []
-    for one in facts.sets:
-        topics, groups = frozenset(one.topics), frozenset(one.groups)
-        ties = facts.ties.get(facts.leaving(one))
+    for moving in facts.sets:
+        topics, groups = frozenset(moving.topics), frozenset(moving.groups)
+        ties = facts.ties.get(facts.leaving(moving))
         if ties is None:
             continue
         for tie in beyond(ties.sets, topics, groups):
             outside = sorted((tie.topics - topics) | (tie.groups - groups))
             yield fail(
-                f"{_who(tie)} ties {one.name} to {listed(outside)}", f"put {listed(outside)} into set {one.name}"
+                f"{_who(tie)} ties {moving.name} to {listed(outside)}", f"put {listed(outside)} into set {moving.name}"
             )
         inside = [tie for tie in ties.sets if touches(tie, topics, groups)]
         for tie in inside:
@@ -71,7 +71,9 @@ def _ties(facts: Facts) -> Iterator[Found]:
                     "stop it, and run `sparkmirror migration switch all` for its set",
                 )
         if not inside and ties.unknown:
-            yield unknown(f"{one.name}: {ties.unknown[0]}", "grant READ there, or look at your applications yourself")
+            yield unknown(
+                f"{moving.name}: {ties.unknown[0]}", "grant READ there, or look at your applications yourself"
+            )
         known += inside
     seen = f"{len(known)} ties of transactions or Streams were seen, each within one set"
     yield ok(seen if known else "no transaction or Streams application was seen to tie topics")
@@ -83,7 +85,7 @@ def _who(tie: AtomicSet) -> str:
     return f"transactional id {listed(sorted(tie.transactional_ids))}" if tie.transactional_ids else "a transaction"
 
 
-def _schemas(facts: Facts) -> Iterator[Found]:
+def _schemas(facts: Facts) -> Iterator[CheckFind]:
     match facts.schemas:
         case None:
             yield ok("the mirror's file names no schema registries")

@@ -25,7 +25,7 @@ def fence_key(resource: AclResource, name: str) -> str:
 
 
 def read_on(log: TopicLog, offset: int) -> tuple[Sequence[LogEntry], int]:
-    """Read a control topic from an offset on; before the mirror has run for the first time, there is none."""
+    """Read a control topic from an offset on; before the first run there is none."""
     try:
         return log.read(0, offset)
     except LogUnavailable as error:

@@ -1,4 +1,4 @@
-"""A named precondition of a switch, and its result."""
+"""Named preconditions of a switch, and results."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from sparkmirror.migrate.checks.facts import Facts
 
 
 class CheckVerdict(StrEnum):
-    """What a check has found."""
+    """A check's verdict."""
 
     OK = "ok"
     WARN = "warn"
-    """The switch works, and something may be lost or surprise."""
+    """The switch works, and a loss or a surprise is possible."""
     FAIL = "fail"
-    """The switch would be refused, would be undone, or would leave somebody behind."""
+    """The switch would be refused or undone, or would leave a client out."""
     UNKNOWN = "unknown"
     """No cluster tells."""
 
 
-class Found(NamedTuple):
-    """One thing that a check has found."""
+class CheckFind(NamedTuple):
+    """A single result of a look."""
 
     verdict: CheckVerdict
     words: str
     remedy: str = ""
-    """What to do about it; empty for the check's own remedy."""
+    """Advice; empty for the check's own remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +48,17 @@ class Check:
 
     id: str
     what: str
-    """What holds if the check is ok."""
+    """Statement, true if the check is ok."""
     remedy: str
-    look: Callable[[Facts], Iterable[Found]]
+    look: Callable[[Facts], Iterable[CheckFind]]
 
     def result(self, facts: Facts) -> CheckResult:
-        """Return the worst of what was found, with the number of the others."""
-        found = sorted(self.look(facts), key=lambda each: _WORST_FIRST.index(each.verdict))
-        if not found:
+        """Return the worst finds; many are cut short."""
+        finds = sorted(self.look(facts), key=lambda each: _WORST_FIRST.index(each.verdict))
+        if not finds:
             return CheckResult(id=self.id, verdict=CheckVerdict.OK, words=self.what)
-        worst = found[0]
-        alike = [each for each in found if each.verdict is worst.verdict]
+        worst = finds[0]
+        alike = [each for each in finds if each.verdict is worst.verdict]
         words = "; ".join(each.words for each in alike[:_SHOWN])
         if len(alike) > _SHOWN:
             words += f"; and {len(alike) - _SHOWN} more"
@@ -72,30 +72,30 @@ _WORST_FIRST = (CheckVerdict.FAIL, CheckVerdict.WARN, CheckVerdict.UNKNOWN, Chec
 _SHOWN = 3
 
 
-def ok(words: str) -> Found:
+def ok(words: str) -> CheckFind:
     """Return a good find."""
-    return Found(CheckVerdict.OK, words)
+    return CheckFind(CheckVerdict.OK, words)
 
 
-def warn(words: str, remedy: str = "") -> Found:
+def warn(words: str, remedy: str = "") -> CheckFind:
     """Return a find that does not stop a switch."""
-    return Found(CheckVerdict.WARN, words, remedy)
+    return CheckFind(CheckVerdict.WARN, words, remedy)
 
 
-def fail(words: str, remedy: str = "") -> Found:
+def fail(words: str, remedy: str = "") -> CheckFind:
     """Return a find that stops a switch."""
-    return Found(CheckVerdict.FAIL, words, remedy)
+    return CheckFind(CheckVerdict.FAIL, words, remedy)
 
 
-def unknown(words: str, remedy: str = "") -> Found:
+def unknown(words: str, remedy: str = "") -> CheckFind:
     """Return a find that no cluster tells."""
-    return Found(CheckVerdict.UNKNOWN, words, remedy)
+    return CheckFind(CheckVerdict.UNKNOWN, words, remedy)
 
 
-def blocked(*ids: str) -> Callable[[Facts], Iterator[Found]]:
-    """Return a look for what blocks the next switch, of these kinds."""
+def blocked(*ids: str) -> Callable[[Facts], Iterator[CheckFind]]:
+    """Return a look for blockers of the next switch, by kind."""
 
-    def look(facts: Facts) -> Iterator[Found]:
+    def look(facts: Facts) -> Iterator[CheckFind]:
         for blocker in facts.blockers(*ids):
             yield fail(blocker.words)
 
