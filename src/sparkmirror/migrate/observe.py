@@ -222,7 +222,7 @@ class PairObserver:
         forth = self._forth(side, stored)
         if side.other not in self._pair.translators:
             return forth
-        back = self._pair.translators[side.other].translate_each(stored, reverse=True)
+        back = self._back(side.other, stored)
         return [there if there.offset is not None else here for here, there in zip(forth, back, strict=True)]
 
     def _forth(self, side: Side, stored: list[Stored]) -> list[Translation]:
@@ -237,6 +237,26 @@ class PairObserver:
             else answer
             for each, answer in zip(stored, answers, strict=True)
         ]
+
+    def _back(self, side: Side, stored: list[Stored]) -> list[Translation]:
+        """Translate commits among copies that the flow from `side` wrote; at a copy's end, its end at `side` counts.
+
+        A renamed copy without a record has nothing to read yet, and neither has a group at its beginning.
+        """
+        translator = self._pair.translators[side]
+        answers = translator.translate_each(stored, reverse=True)
+        untold = [(answer.topic, answer.partition) for answer in answers if answer.offset is None and answer.topic]
+        copied = translator.copied(untold) if untold else {}
+        places = []
+        for each, answer in zip(stored, answers, strict=True):
+            end = copied.get((answer.topic, answer.partition)) if answer.offset is None else None
+            if isinstance(end, Copied) and end.downstream == each.offset:
+                places.append(answer._replace(offset=end.upstream, reason=""))
+            elif end is NOTHING_YET and each.offset == 0 and each.topic != answer.topic:
+                places.append(answer._replace(offset=0, reason=""))
+            else:
+                places.append(answer)
+        return places
 
 
 class _Ends:
