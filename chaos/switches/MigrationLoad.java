@@ -316,7 +316,7 @@ public class MigrationLoad {
         private void transactions(KafkaProducer<String, String> producer) {
             for (int number = 0; !stopped; number++) {
                 String transaction = name + "-" + cluster + "-" + System.nanoTime() + "-" + number;
-                boolean aborts = chance.nextInt(4) == 0;
+                boolean aborts = chance.nextInt(3) == 0;
                 producer.beginTransaction();
                 int size = 1 + chance.nextInt(MOST_IN_TRANSACTION);
                 for (int index = 0; index < size; index++) {

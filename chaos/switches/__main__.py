@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
-from itertools import groupby
 from pathlib import Path
 
-from chaos.mirror import STEADY, MirrorProcess
 from chaos.run import PLACE
-from chaos.switches.arena import Arena, write_mirror_file
 from chaos.switches.board import Board
-from chaos.switches.jvm import LoadJvm
-from chaos.switches.plan import Names, Plan, draw
-from chaos.switches.round import NotSeen, Result, Round, Say
-from chaos.switches.tool import Hooks
+from chaos.switches.plan import Names, draw
+from chaos.switches.run import run
 from sparkmirror.demo.java import java_home
-from sparkmirror.errors import SetupError, SparkMirrorError
-
-_START_S = 300.0
-_DIRECTIONS = 2
+from sparkmirror.errors import SparkMirrorError
 
 
 def main() -> int:
@@ -45,61 +34,13 @@ def main() -> int:
     say(f"files are in {directory}")
     board = Board(options.seed, options.source)
     try:
-        _run(plans, directory, options.source, options.minutes, board, say)
+        run(plans, directory, options.source, options.minutes, board, say)
     except SparkMirrorError as error:
         say(f"chaos: {error}")
         return error.exit_code
     print(board.markdown())
     board.write(options.out or directory)
     return 0 if board.good else 1
-
-
-def _run(plans: Sequence[Plan], directory: Path, version: str, minutes: float, board: Board, say: Say) -> None:
-    deadline = time.monotonic() + minutes * 60
-    with ExitStack() as stack:
-        say(f"starting Kafka {version} and a target")
-        arena = stack.enter_context(Arena(directory, version))
-        jvm = stack.enter_context(LoadJvm(directory, arena.clients()))
-        for names, block in groupby(plans, key=lambda plan: plan.names):
-            file = write_mirror_file(directory / f"{names}.properties", arena, names, syncs_groups=names is Names.KEPT)
-            mirror = MirrorProcess(STEADY, file, directory / f"{names}.log")
-            try:
-                _wait_until_ready(mirror, directory / f"{names}.log", say)
-                for plan in block:
-                    if time.monotonic() > deadline:
-                        board.skipped.append(plan)
-                        continue
-                    say(f"round {plan.number}: {plan.words}")
-                    board.results.append(_round(arena, jvm, file, plan, say))
-            finally:
-                mirror.stop()
-
-
-def _wait_until_ready(mirror: MirrorProcess, log: Path, say: Say) -> None:
-    """Wait until the mirror has caught up in both directions: without topics that is when it works."""
-    say("waiting for the mirror")
-    deadline = time.monotonic() + _START_S
-    while len(_caught_up(log)) < _DIRECTIONS:
-        if not mirror.running or time.monotonic() > deadline:
-            raise SetupError(f"the mirror does not work: {log}")
-        time.sleep(0.5)
-
-
-def _caught_up(log: Path) -> set[str]:
-    said = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
-    return {line["flow"] for line in said if line["state"] == "caught up"}
-
-
-def _round(arena: Arena, jvm: LoadJvm, file: Path, plan: Plan, say: Say) -> Result:
-    with Hooks() as hooks:
-        one = Round(arena, jvm, file, plan, hooks, lambda line: say(f"round {plan.number}: {line}"))
-        try:
-            result = one.run()
-        except (NotSeen, SparkMirrorError) as error:
-            result = one.failed(str(error))
-    for line in result.wrong:
-        say(f"round {plan.number}: WRONG: {line}")
-    return result
 
 
 def _options() -> argparse.Namespace:

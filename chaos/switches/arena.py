@@ -190,11 +190,12 @@ def write_mirror_file(path: Path, arena: Arena, names: Names, *, syncs_groups: b
         "sync.topic.acls.interval.seconds": "2",
         "emit.heartbeats.enabled": "false",
         "heartbeats.replication.enabled": "false",
-        "consumer.isolation.level": "read_committed",
         "sync.group.offsets.enabled": str(syncs_groups).lower(),
     }
     for alias in (SOURCE, TARGET):
-        signed = {"bootstrap.servers": arena.servers(alias), "session.timeout.ms": "6000", **_signed(MIRROR)}
+        signed = {"bootstrap.servers": arena.servers(alias), "session.timeout.ms": "6000", **_signed(MIRROR)} | {
+            "consumer.isolation.level": "read_committed"
+        }
         settings |= {f"{alias}.{key}": value for key, value in signed.items()}
     for flow, turn in ((f"{SOURCE}->{TARGET}", "first"), (f"{TARGET}->{SOURCE}", "second")):
         settings[f"{flow}.enabled"] = "true"

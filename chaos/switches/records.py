@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from chaos.switches.arena import BILLING
+
 STRAY = "stray"
 
 
@@ -57,6 +59,7 @@ class History:
     """How each transaction ended: committed, aborted or unknown."""
     reads: list[Read] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
+    """What groups' members saw: a commit that failed makes a record be read twice."""
 
     def committed(self) -> list[Ack]:
         """Return acknowledged records outside of transactions, and those of committed ones."""
@@ -88,7 +91,7 @@ def read_history(path: Path) -> History:
         elif what == "read":
             group, topic, partition, offset, value = more
             history.reads.append(Read(int(at), alias, group, topic, int(partition), int(offset), value))
-        elif what == "trouble":
+        elif what == "trouble" and client.startswith(BILLING):
             history.troubles.append(f"{client}: {' '.join(more)}")
     return history
 

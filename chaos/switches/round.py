@@ -80,7 +80,7 @@ class Round:
     def __init__(self, arena: Arena, jvm: LoadJvm, mirror_file: Path, plan: Plan, hooks: Hooks, say: Say) -> None:
         self._arena, self._jvm, self._mirror_file = arena, jvm, mirror_file
         self._plan, self._hooks, self._say = plan, hooks, say
-        self._directory = arena.directory / f"round-{plan.number}-{mirror_file.stem}"
+        self._directory = arena.directory / f"round-{plan.number}"
         self._prefix = f"r{plan.number}-"
         self._topics = self._make_topics()
         orders, payments, stock = self._topics
@@ -92,7 +92,7 @@ class Round:
         ]
         self._producers = {
             f"{self._prefix}web": Producer("idempotent", orders, 40.0),
-            f"{self._prefix}batch": Producer("acks1", orders, 40.0),
+            f"{self._prefix}batch": Producer("acks1", orders, 20.0),
             f"{self._prefix}pay": Producer("transactional", payments, 25.0),
             f"{self._prefix}wares": Producer("idempotent", stock, 30.0),
         }
@@ -279,6 +279,7 @@ class Round:
         stopping: list[Future[None]] = []
 
         def on_line(line: str) -> None:
+            self._say(f"  {line.rstrip()}")
             if stopping or ("wait until" not in line and "deny WRITE" not in line):
                 return
             if moves_groups and "have no members" in line:
@@ -334,7 +335,7 @@ class Round:
             time.sleep(1.0)
             found = self._look()
         history = read_history(self._directory / "history")
-        wrong = [*self._wrong, *map(str, found), *(f"client: {trouble}" for trouble in history.troubles)]
+        wrong = [*self._wrong, *map(str, found), *(f"group: {trouble}" for trouble in history.troubles)]
         named, copied = 0, 0
         ledger = self._ledger()
         for topic in self._topics:

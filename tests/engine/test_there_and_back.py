@@ -9,10 +9,10 @@ from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from tests.support import mirror_process as mp
 from tests.support.mirror_thread import run_mirror
-from turn_case import PARTITIONS, TurnCase, state_of
+from turn_case import PARTITIONS, TurnCase, late, state_of
 
 from sparkmirror.mirror.engine import lag_monitor, report_watch
-from sparkmirror.mirror.sync.turns import start_turn
+from sparkmirror.mirror.sync.turns import NotTurned, publish_ends, start_turn, take_ends_back, undo_turn
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -30,27 +30,66 @@ def case(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name:
 
 
 def test_there_and_back_and_there_again(spark: SparkSession, case: TurnCase, topic_name: str) -> None:
+    """Stragglers come in each window: each is named, and none is copied, nor any record twice or not at all."""
     case.write("A", topic_name, 30)
     with run_mirror(case.file, spark) as mirror:
-        mp.wait_for(lambda: case.is_level(), 90, "B has all")
-        case.straggle("A", topic_name)  # before the end is published: an ordinary record of the turn
-        del case.stragglers["A", topic_name, 0]
+        mp.wait_for(case.is_level, 90, "B has all")
+        mp.wait_for(lambda: state_of(mirror, "B->A") == "waits for its turn", 30, "the way back waits")
+        with pytest.raises(NotTurned, match="B->A: it is not its turn"):
+            publish_ends(case.flow("B->A"), case.topics)
         first = case.end_turn("A->B", case.topics)
         before_start = case.straggle("A", topic_name)
-        late = start_turn(case.flow("B->A"), first.borders)
-        assert late == {(topic_name, 0): 1}
-        assert start_turn(case.flow("B->A"), first.borders) == late
+        assert start_turn(case.flow("B->A"), first.borders) == {(topic_name, 0): 1}
+        start_turn(case.flow("B->A"), first.borders)
         before_first = case.straggle("A", topic_name)
         case.write("B", topic_name, 30)
-        mp.wait_for(lambda: case.is_level(), 60, "A has what was written at B")
+        mp.wait_for(case.is_level, 60, "A has what was written at B")
         after_first = case.straggle("A", topic_name)
         case.write("B", topic_name, 20)
-        mp.wait_for(lambda: case.is_level(), 60, "A has the rest")
+        mp.wait_for(case.is_level, 60, "A has the rest")
         assert {before_start, before_first, after_first} == case.foreign("A", topic_name, 0)
+        mp.wait_for(lambda: late(mirror, "A->B") == {topic_name: 3}, 30, "no copy counts as late (F4.4)")
         case.turn("B->A", "A->B", case.topics)
         case.write("A", topic_name, 30)
-        mp.wait_for(lambda: case.is_level(), 60, "B has what was written at A")
+        mp.wait_for(case.is_level, 60, "B has what was written at A")
         mp.wait_for(lambda: state_of(mirror, "A->B") == "caught up", 30, "nothing is left to do")
+        mp.wait_for(lambda: state_of(mirror, "B->A") == "caught up", 30, "the copies at B are not late")
+        assert late(mirror, "B->A") == {}
+    for alias in ("A", "B"):
+        for partition in range(PARTITIONS):
+            assert case.numbers_at(alias, topic_name, partition) == list(range(case.numbers[topic_name, partition]))
+    case.assert_translates(topic_name)
+
+
+@pytest.mark.full
+def test_each_step_can_be_undone(spark: SparkSession, case: TurnCase, topic_name: str) -> None:
+    """Until others write at B: then only the next turn leads back."""
+    forth, back = case.flow("A->B"), case.flow("B->A")
+    case.write("A", topic_name, 10)
+    with run_mirror(case.file, spark) as mirror:
+        mp.wait_for(case.is_level, 90, "B has all")
+        for _ in range(2):
+            drained = case.end_turn("A->B", case.topics)
+            start_turn(back, drained.borders)
+            with pytest.raises(NotTurned, match="undo that first"):
+                take_ends_back(forth, case.topics)
+            assert undo_turn(back, case.topics) == [topic_name]
+            assert undo_turn(back, case.topics) == []
+            assert take_ends_back(forth, case.topics) == [topic_name]
+            case.write("A", topic_name, 10)
+            mp.wait_for(case.is_level, 60, "A is copied again")
+        case.turn("A->B", "B->A", case.topics)
+        case.write("B", topic_name, 10)
+        mp.wait_for(case.is_level, 60, "B is copied")
+        with pytest.raises(NotTurned, match="it has copied records"):
+            undo_turn(back, case.topics)
+        drained = case.end_turn("B->A", case.topics)
+        start_turn(forth, drained.borders)
+        assert undo_turn(forth, case.topics) == [topic_name]
+        assert take_ends_back(back, case.topics) == [topic_name]
+        case.write("B", topic_name, 10)
+        mp.wait_for(case.is_level, 60, "B is copied again")
+        mp.wait_for(lambda: state_of(mirror, "B->A") == "caught up", 30, "nothing is left to do")
     for alias in ("A", "B"):
         for partition in range(PARTITIONS):
             assert case.numbers_at(alias, topic_name, partition) == list(range(case.numbers[topic_name, partition]))

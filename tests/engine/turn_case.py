@@ -195,3 +195,9 @@ class TurnCase:
 def state_of(mirror: Mirror, name: str) -> str:
     """A flow's state as status tells it."""
     return next(flow.state for flow in mirror.observer.snapshot(newest=True).flows if flow.flow == name)
+
+
+def late(mirror: Mirror, name: str) -> dict[str, int]:
+    """Number of late offsets of each topic that has some, as status tells it."""
+    flow = next(flow for flow in mirror.observer.snapshot(newest=True).flows if flow.flow == name)
+    return {topic.topic: topic.late for topic in flow.topics if topic.late}

@@ -7,11 +7,11 @@ from random import Random
 
 from tests.migrate.world import SOURCE, TARGET, World
 
-from sparkmirror.migrate import planner
-from sparkmirror.migrate.actions import Action, Copied, Drain, Open, WaitEmpty
+from sparkmirror.migrate import switch_plan
+from sparkmirror.migrate.actions import Action, Drain, Open, WaitCopied, WaitEmpty
 from sparkmirror.migrate.file import Fence, MigrationFile, Set
 from sparkmirror.migrate.observation import Side
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 MOST_ACTIONS = 400
 """More actions than any run of this world needs, with all its kills."""
@@ -47,9 +47,9 @@ class Driver:
     def one(self) -> Set:
         return self.file.sets[0]
 
-    def left(self, goal: Goal) -> tuple[Action, ...]:
+    def left(self, goal: SwitchGoal) -> tuple[Action, ...]:
         """Return what is left to do, as a new process sees it."""
-        return planner.plan(self.file, self.world.observe(), self.one, goal)
+        return switch_plan.plan(self.file, self.world.observe(), self.one, goal)
 
     def clients(self, steps: int = 6, leaving: Side | None = None, late: Collection[str] = ()) -> None:
         """Have producers write, groups read, and flows copy a little; some of `late` start where they were stopped."""
@@ -73,7 +73,7 @@ class Driver:
                 case 9 if self.faults:
                     world.flows[side].at_work = not world.flows[side].at_work
 
-    def run(self, goal: Goal, *, most: int = MOST_ACTIONS) -> bool:
+    def run(self, goal: SwitchGoal, *, most: int = MOST_ACTIONS) -> bool:
         """Run towards a goal; return False if so many actions do not lead there."""
         kills = self.random.randint(0, _MOST_KILLS) if self.faults else 0
         self.world.new_process()
@@ -81,11 +81,11 @@ class Driver:
         late = [name for name in self.world.groups if leaving and self.world.clusters[leaving].groups[name].members]
         for _ in range(most):
             seen = self.world.observe()
-            todo = planner.plan(self.file, seen, self.one, goal)
+            todo = switch_plan.plan(self.file, seen, self.one, goal)
             if not todo:
                 return True
             action = todo[0]
-            if self.faults and isinstance(action, (Drain, Copied)):
+            if self.faults and isinstance(action, (Drain, WaitCopied)):
                 self.world.flows[action.leaving].at_work |= self.random.random() < 0.5
             effects = self.world.effects(action, seen)
             killed = kills > 0 and self.random.random() < 0.3

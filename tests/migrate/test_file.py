@@ -13,7 +13,7 @@ import yaml
 from tools.migration_schema import text
 
 from sparkmirror.errors import ConfigError
-from sparkmirror.migrate.file import Fence, MigrationFile, MigrationType, Step, json_schema, read_file
+from sparkmirror.migrate.file import Fence, MigrationFile, MigrationType, SwitchStep, json_schema, read_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "migration-1.json"
 WHOLE = """\
@@ -63,10 +63,10 @@ def test_a_whole_file(write: Callable[[str], str]) -> None:
     assert (policies.lag, policies.batch) == (1000, 5)
     assert (policies.empty, policies.fence, policies.still, policies.drain) == (60.0, 20.0, 0.5, 30.0)
     assert policies.watch == 5400.0
-    assert [hook.run for hook in file.hooks.before[Step.FENCE]] == ["./ask.sh"]
-    (flip,) = file.hooks.before[Step.PRODUCERS]
+    assert [hook.run for hook in file.hooks.before[SwitchStep.FENCE]] == ["./ask.sh"]
+    (flip,) = file.hooks.before[SwitchStep.PRODUCERS]
     assert (flip.is_url, flip.timeout) == (True, 5.0)
-    assert [hook.is_url for hook in file.hooks.after[Step.OPEN]] == [False, False]
+    assert [hook.is_url for hook in file.hooks.after[SwitchStep.OPEN]] == [False, False]
     assert file.hooks.fence is not None
     assert (file.hooks.fence.stop.timeout, file.hooks.fence.start.timeout) == (60.0, 120.0)
 

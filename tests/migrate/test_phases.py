@@ -85,7 +85,7 @@ def test_a_topic_that_has_come(side: Side, old: str, fence: str, ends: dict[int,
 
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize("ends", [_FULL, _MORE])
-def test_a_completed_topic(side: Side, ends: dict) -> None:
+def test_a_completed_topic(side: Side, ends: dict[int, int]) -> None:
     closed = replace(WORDS["all"], closed=True)
     at = seen(here=topic(ends), there=topic(_FULL), forth=turned(WORDS["none"]), back=closed, live=side)
     assert phase.topic_phase(at, "orders").phase is Phase.COMPLETED
@@ -237,7 +237,13 @@ _LACKING = [
 
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize(("wanted", "known", "lacks", "named"), _LACKING)
-def test_positions_that_a_group_lacks(side: Side, wanted: tuple, known: tuple, lacks: dict, named: GroupPhase) -> None:
+def test_positions_that_a_group_lacks(
+    side: Side,
+    wanted: tuple[int | None, ...],
+    known: tuple[int | None, ...],
+    lacks: dict[int, int | None],
+    named: GroupPhase,
+) -> None:
     at = seen(
         group_here=group(0, 40, other=50),
         group_there=group(0, known[0], other=known[1]),
@@ -259,7 +265,7 @@ _UNTOLD = [
 
 @pytest.mark.parametrize(("at_a", "at_b", "forth", "lacks"), _UNTOLD)
 def test_a_group_that_never_left_lacks_nothing_on_the_way_back(
-    at_a: int, at_b: int, forth: int | None, lacks: dict
+    at_a: int, at_b: int, forth: int | None, lacks: dict[int, int | None]
 ) -> None:
     at = seen(
         group_here=group(0, at_a),

@@ -17,7 +17,7 @@ from sparkmirror.migrate import phase
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.phase import Phase
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 WORLDS = st.builds(
     World,
@@ -27,11 +27,11 @@ WORLDS = st.builds(
     renamed=st.booleans(),
     fence=st.sampled_from((Fence.ACL, Fence.ACL, Fence.HOOK, Fence.NONE)),
 )
-_GOALS = st.builds(Goal, st.sampled_from(Who), st.sampled_from(Side))
+_GOALS = st.builds(SwitchGoal, st.sampled_from(Who), st.sampled_from(Side))
 _SEEDS = st.integers(0, 2**32).map(Random)
 
 
-def _arrive(driver: Driver, goal: Goal) -> None:
+def _arrive(driver: Driver, goal: SwitchGoal) -> None:
     """Run to a goal, have people start what it tells them to, and assert that nothing is left and nothing was lost."""
     world = driver.world
     assert driver.run(goal), [action.waits_for(world.observe()) for action in driver.left(goal)]
@@ -44,7 +44,7 @@ def _arrive(driver: Driver, goal: Goal) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(WORLDS, st.lists(_GOALS, min_size=1, max_size=6), _SEEDS)
-def test_any_goals_one_after_the_other(world: World, goals: list[Goal], random: Random) -> None:
+def test_any_goals_one_after_the_other(world: World, goals: list[SwitchGoal], random: Random) -> None:
     driver = Driver(world, random)
     driver.clients(20)
     for goal in goals:
@@ -55,14 +55,16 @@ def test_any_goals_one_after_the_other(world: World, goals: list[Goal], random: 
 
 @settings(max_examples=150, deadline=None)
 @given(WORLDS, _GOALS, st.integers(1, 30), st.integers(1, 6), _SEEDS)
-def test_a_switch_is_turned_round_anywhere(world: World, goal: Goal, steps: int, turns: int, random: Random) -> None:
+def test_a_switch_is_turned_round_anywhere(
+    world: World, goal: SwitchGoal, steps: int, turns: int, random: Random
+) -> None:
     driver = Driver(world, random)
     driver.clients(20)
     for _ in range(turns):
         driver.run(goal, most=steps)
         goal = goal.opposite
     _arrive(driver, goal)
-    _arrive(driver, Goal(Who.ALL, SOURCE))
+    _arrive(driver, SwitchGoal(Who.ALL, SOURCE))
 
 
 @pytest.mark.parametrize("renamed", [False, True])
@@ -74,12 +76,12 @@ def test_turns_of_topics_that_nobody_writes_to(renamed: bool, fence: Fence) -> N
     for side in (TARGET, SOURCE) * 4:
         if fence is not Fence.ACL:
             world.running = {SOURCE: False, TARGET: False}
-        assert driver.run(Goal(Who.PRODUCERS, side))
+        assert driver.run(SwitchGoal(Who.PRODUCERS, side))
         seen = world.observe()
         assert {phase.live_side(seen, name) for name in world.names} == {side}
         assert world.running[side]
     world.flow()
-    _arrive(driver, Goal(Who.ALL, TARGET))
+    _arrive(driver, SwitchGoal(Who.ALL, TARGET))
 
 
 @pytest.mark.parametrize("fence", list(Fence))
@@ -91,16 +93,16 @@ def test_a_switch_is_taken_back_though_no_mirror_works(side: Side, fence: Fence,
     driver = Driver(world, Random(seed), faults=False)
     driver.clients(30)
     if side is SOURCE:
-        _arrive(driver, Goal(Who.ALL, TARGET))
+        _arrive(driver, SwitchGoal(Who.ALL, TARGET))
     for flow in world.flows.values():
         flow.at_work = False
     assert world.write(side.other, "orders", 0)
-    assert not driver.run(Goal(Who.ALL, side))
+    assert not driver.run(SwitchGoal(Who.ALL, side))
     seen = world.observe()
     assert {phase.topic_phase(seen, name).phase for name in world.names} <= {Phase.DRAINING, Phase.DRAINED}
-    assert driver.run(Goal(Who.ALL, side.other))
+    assert driver.run(SwitchGoal(Who.ALL, side.other))
     assert world.write(side.other, "orders", 0)
-    _arrive(driver, Goal(Who.ALL, side.other))
+    _arrive(driver, SwitchGoal(Who.ALL, side.other))
 
 
 @settings(max_examples=50, deadline=None)
@@ -113,7 +115,7 @@ def test_an_operators_own_denial_stays(renamed: bool, sides: list[Side], random:
     driver = Driver(world, random)
     driver.clients(20)
     for side in sides:
-        _arrive(driver, Goal(Who.ALL, side))
+        _arrive(driver, SwitchGoal(Who.ALL, side))
         for name in world.names:
             assert "User:batch" not in world.clusters[TARGET].topics[name].writers
             assert "User:batch" not in world.clusters[SOURCE].topics[name].added
@@ -124,7 +126,7 @@ def test_a_straggler_is_copied_before_the_way_back_is_armed() -> None:
     world = World(groups=(), fence=Fence.NONE)
     driver = Driver(world, Random(3), faults=False)
     driver.clients(30)
-    goal = Goal(Who.PRODUCERS, TARGET)
+    goal = SwitchGoal(Who.PRODUCERS, TARGET)
     world.flows[SOURCE].at_work = False
     world.write(SOURCE, "orders", 0)
     assert not driver.run(goal)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from tests.migrate.planted import SOURCE, TARGET, WORDS, file, group, seen, the_set, topic, turned
 
-from sparkmirror.migrate import planner
+from sparkmirror.migrate import switch_plan
 from sparkmirror.migrate.actions import Deny, Drain, Settle, WaitEmpty, listed
 from sparkmirror.migrate.file import Fence
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 _AT_A = seen(
     here=topic({0: 100, 1: 50}),
@@ -45,7 +45,7 @@ deny WRITE on orders at A to User:batch, User:shop
 publish the 2 ends of orders at A
   undo: take the published ends back: B gets later records, too
 wait until B has everything of orders
-arm the way back: B->A begins exactly behind the ends of orders
+arm the way back: B->A begins exactly at the ends of orders
   undo: the same switch in the other direction, with nothing to copy
 let producers write to orders at B
   undo: `sparkmirror migration reverse`
@@ -56,7 +56,7 @@ wait until billing have no members at A: YOU stop them now
 deny WRITE on orders at A to User:batch, User:shop
 publish the 2 ends of orders at A
 wait until B has everything of orders
-arm the way back: B->A begins exactly behind the ends of orders
+arm the way back: B->A begins exactly at the ends of orders
 set 2 exact positions at B for billing
 let producers write to orders at B
 deny billing to read at A again, and let them read at B
@@ -66,17 +66,17 @@ wait until billing have no members at B: YOU stop them now
 deny WRITE on orders at B to User:batch, User:shop
 publish the 2 ends of orders at B
 wait until A has everything of orders
-arm the way back: A->B begins exactly behind the ends of orders
+arm the way back: A->B begins exactly at the ends of orders
 set 1 exact positions at A for billing
 let producers write to orders at A
 deny billing to read at B again, and let them read at A
 """
 
 
-def _text(at: object, goal: Goal, fence: Fence = Fence.ACL, *, short: bool = False) -> str:
+def _text(at: object, goal: SwitchGoal, fence: Fence = Fence.ACL, *, short: bool = False) -> str:
     one = file(fence)
     lines = []
-    for action in planner.plan(one, at, the_set(one), goal):  # type: ignore[arg-type]
+    for action in switch_plan.plan(one, at, the_set(one), goal):  # type: ignore[arg-type]
         lines.append(action.words(at))  # type: ignore[arg-type]
         if not short:
             for what, told in (("undo", action.undo(at)), ("clients", action.clients(at))):  # type: ignore[arg-type]
@@ -87,15 +87,15 @@ def _text(at: object, goal: Goal, fence: Fence = Fence.ACL, *, short: bool = Fal
 @pytest.mark.parametrize(
     ("at", "goal", "short", "text"),
     [
-        (_AT_A, Goal(Who.CONSUMERS, TARGET), False, _CONSUMERS),
-        (_AT_A, Goal(Who.PRODUCERS, TARGET), False, _PRODUCERS),
-        (_AT_A, Goal(Who.ALL, TARGET), True, _ALL),
-        (_AT_B, Goal(Who.ALL, SOURCE), True, _BACK),
-        (_AT_A, Goal(Who.PRODUCERS, SOURCE), True, ""),
-        (_AT_B, Goal(Who.PRODUCERS, TARGET), True, ""),
+        (_AT_A, SwitchGoal(Who.CONSUMERS, TARGET), False, _CONSUMERS),
+        (_AT_A, SwitchGoal(Who.PRODUCERS, TARGET), False, _PRODUCERS),
+        (_AT_A, SwitchGoal(Who.ALL, TARGET), True, _ALL),
+        (_AT_B, SwitchGoal(Who.ALL, SOURCE), True, _BACK),
+        (_AT_A, SwitchGoal(Who.PRODUCERS, SOURCE), True, ""),
+        (_AT_B, SwitchGoal(Who.PRODUCERS, TARGET), True, ""),
     ],
 )
-def test_a_whole_plan(at: object, goal: Goal, short: bool, text: str) -> None:
+def test_a_whole_plan(at: object, goal: SwitchGoal, short: bool, text: str) -> None:
     assert _text(at, goal, short=short) == text
 
 
@@ -115,7 +115,7 @@ def test_fences_without_acls(fence: Fence, first: str, last: str) -> None:
     at = seen(
         here=replace(topic({0: 100, 1: 50}), still_s=0.0), there=topic({0: 90, 1: 50}), forth=turned(WORDS["none"])
     )
-    lines = _text(at, Goal(Who.PRODUCERS, TARGET), fence, short=True).splitlines()
+    lines = _text(at, SwitchGoal(Who.PRODUCERS, TARGET), fence, short=True).splitlines()
     assert (lines[0], lines[-1]) == (first, last)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate import actions, phase
@@ -332,13 +333,13 @@ class World:
         match action:
             case actions.WaitEmpty():
                 return [lambda: self.stop_groups(action.leaving)]
-            case actions.Copied() | actions.Drain():
+            case actions.WaitCopied() | actions.Drain():
                 return [self.flow]
             case actions.Settle():
                 return []
-            case actions.Position():
+            case actions.SetPositions():
                 return [
-                    lambda group=group, where=where, offset=offset: self._commit(there, group, where, offset)
+                    partial(self._commit, there, group, where, offset)
                     for group, offsets in action.offsets(seen).items()
                     for where, offset in offsets.items()
                 ]
@@ -363,9 +364,9 @@ class World:
                     for effect in self._denial(here.topics[name], who)
                 ]
             case actions.Publish():
-                return [lambda name=name: self._publish(action.leaving, name, seen) for name in action.due(seen)]
+                return [partial(self._publish, action.leaving, name, seen) for name in action.due(seen)]
             case actions.Withdraw():
-                return [lambda name=name: self._withdraw(words[name]) for name in action.due(seen)]
+                return [partial(self._withdraw, words[name]) for name in action.due(seen)]
             case actions.Arm():
                 return [effect for name in action.due(seen) for effect in self._turn(action.arriving, name, seen)]
             case actions.Open():

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from sparkmirror.migrate.migration import Migration
-from sparkmirror.migrate.planner import Goal
+from sparkmirror.migrate.switch_plan import SwitchGoal
 
-__all__ = ["Goal", "Migration"]
+__all__ = ["Migration", "SwitchGoal"]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from sparkmirror.cli.logs import console
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.migrate.executor import Code, Event
+from sparkmirror.migrate.executor import Code, StepEvent
 from sparkmirror.migrate.migration import Migration
 from sparkmirror.migrate.observation import Side
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 if TYPE_CHECKING:
     from sparkmirror.demo.moving_shop import MovingShow
@@ -38,19 +38,19 @@ class Story:
             self._check(moving)
             self._say("The group billing is stopped at shop. Its positions move first; producers see nothing:")
             show.reader.close()
-            self._switch(moving, "switch consumers", Goal(Who.CONSUMERS, Side.TARGET))
+            self._switch(moving, "switch consumers", SwitchGoal(Who.CONSUMERS, Side.TARGET))
             show.reader.open(show.target.bootstrap_servers)
             show.watch(self._live_s)
             self._say("billing reads at backup now. The producers are stopped at shop, and follow:")
             show.close_shop()
-            self._switch(moving, "switch producers", Goal(Who.PRODUCERS, Side.TARGET))
+            self._switch(moving, "switch producers", SwitchGoal(Who.PRODUCERS, Side.TARGET))
             show.move_shop(show.target.bootstrap_servers)
             show.open_shop(self._rate)
             show.watch(self._live_s)
             self._say("All is at backup, and what is written there is copied back to shop. So it can all go back:")
             show.close_shop()
             show.reader.close()
-            self._switch(moving, "reverse", Goal(Who.ALL, Side.SOURCE))
+            self._switch(moving, "reverse", SwitchGoal(Who.ALL, Side.SOURCE))
             show.move_shop(show.source.bootstrap_servers)
             show.reader.open(show.source.bootstrap_servers)
             show.open_shop(self._rate)
@@ -80,7 +80,7 @@ class Story:
             if result.remedy:
                 self._say(f"  {result.verdict:<8}{result.id}: {result.words}")
 
-    def _switch(self, moving: Migration, verb: str, goal: Goal) -> None:
+    def _switch(self, moving: Migration, verb: str, goal: SwitchGoal) -> None:
         self._command(verb)
         for plan in moving.plan(goal):
             outcome = plan.run(self._event)
@@ -88,7 +88,7 @@ class Story:
             if outcome.code is not Code.DONE:
                 raise CopyIncomplete(outcome.words)
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: StepEvent) -> None:
         if event.kind == "done":
             self._say(f"  {event.number}  {event.words}  [dim]({event.seconds:.2f} s)[/dim]")
 

@@ -12,11 +12,11 @@ from sparkmirror.cli.loading import Secrets
 from sparkmirror.cli.migration_looks import MigrationPath, SetName, check, new, plan, rehearse, schema
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.tables import lines
-from sparkmirror.migrate.executor import Code, Event, Outcome
-from sparkmirror.migrate.migration import Migration, Plan
+from sparkmirror.migrate.executor import Code, StepEvent, SwitchOutcome
+from sparkmirror.migrate.migration import Migration, SwitchPlan
 from sparkmirror.migrate.observation import Observation, Side
-from sparkmirror.migrate.phase import GroupPhase, Phase, Verdict, group_phase, word
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.phase import GroupPhase, Phase, SetVerdict, group_phase, word
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 migration = typer.Typer(no_args_is_help=True, help="Move topics, producers and consumers to another cluster, and back.")
 
@@ -71,7 +71,7 @@ def switch(
 
     Example: sparkmirror migration switch consumers migration.yaml --set shop
     """
-    goal = Goal(who, Side.SOURCE if back else Side.TARGET)
+    goal = SwitchGoal(who, Side.SOURCE if back else Side.TARGET)
     _switch(file, goal, name, yes=yes, dry_run=dry_run, secrets=secrets, output=output)
 
 
@@ -94,7 +94,7 @@ def reverse(
 
     Example: sparkmirror migration reverse migration.yaml --set shop
     """
-    _switch(file, Goal(who, Side.SOURCE), name, yes=yes, dry_run=dry_run, secrets=secrets, output=output)
+    _switch(file, SwitchGoal(who, Side.SOURCE), name, yes=yes, dry_run=dry_run, secrets=secrets, output=output)
 
 
 @migration.command()
@@ -134,7 +134,7 @@ def complete(
 
 
 def _switch(
-    path: str, goal: Goal, name: str | None, *, yes: bool, dry_run: bool, secrets: str | None, output: Format
+    path: str, goal: SwitchGoal, name: str | None, *, yes: bool, dry_run: bool, secrets: str | None, output: Format
 ) -> None:
     told: list[dict[str, Any]] = []
     worst = Code.DONE
@@ -160,7 +160,7 @@ def _switch(
         raise typer.Exit(int(worst))
 
 
-def _announce(plan: Plan) -> None:
+def _announce(plan: SwitchPlan) -> None:
     if not plan.actions:
         typer.echo(f"{plan.set.name}: nothing is left to do")
         return
@@ -180,7 +180,7 @@ def _announce(plan: Plan) -> None:
         )
 
 
-def _print_event(event: Event) -> None:
+def _print_event(event: StepEvent) -> None:
     number = f"{event.number:>2}" if event.number else "  "
     match event.kind:
         case "done":
@@ -195,7 +195,7 @@ def _print_event(event: Event) -> None:
             typer.echo(f"    hook   {event.words}")
 
 
-def _end(plan: Plan, outcome: Outcome) -> None:
+def _end(plan: SwitchPlan, outcome: SwitchOutcome) -> None:
     seconds = f" ({outcome.seconds:.2f} s of this tool)" if outcome.code is Code.DONE and outcome.seconds else ""
     typer.echo(f"{outcome.words}{seconds}")
     if outcome.code is not Code.DONE or not plan.actions:
@@ -210,7 +210,7 @@ def _end(plan: Plan, outcome: Outcome) -> None:
         typer.echo(f"  start now: producers of {', '.join(plan.set.topics)} with bootstrap.servers={there.bootstrap}")
 
 
-def _json(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+def _json(plan: SwitchPlan, outcome: SwitchOutcome) -> dict[str, Any]:
     return {
         "set": plan.set.name,
         "who": str(plan.goal.who),
@@ -238,7 +238,7 @@ def _show(moving: Migration, seen: Observation, output: Format, *, clear: bool) 
             typer.echo(f"{verdict.phase.set.name}: {each.topic} is {each.phase} at {seen.clusters[each.live].alias}")
 
 
-def _row(seen: Observation, verdict: Verdict) -> dict[str, Any]:
+def _row(seen: Observation, verdict: SetVerdict) -> dict[str, Any]:
     phase = verdict.phase
     blockers = (*verdict.to_target, *verdict.to_source)
     return {
@@ -265,7 +265,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (*values, f"{first['id']}: {first['words']}" if first else "-")
 
 
-def _consumers(seen: Observation, verdict: Verdict) -> str:
+def _consumers(seen: Observation, verdict: SetVerdict) -> str:
     """Return the sides where the set's groups are."""
     sides = set()
     for group in verdict.phase.set.groups:
@@ -277,7 +277,7 @@ def _consumers(seen: Observation, verdict: Verdict) -> str:
     return ", ".join(seen.clusters[side].alias for side in Side if side in sides) or "-"
 
 
-def _lag(seen: Observation, verdict: Verdict, side: Side) -> int | None:
+def _lag(seen: Observation, verdict: SetVerdict, side: Side) -> int | None:
     """Return the lag of the flow that copies from `side` now.
 
     None: it is not its turn, or the lag is not known.

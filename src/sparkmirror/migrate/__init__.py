@@ -1,1 +1,1 @@
-"""Migrations: plan, check, rehearse, switch and reverse, from one file and what both clusters show."""
+"""Migrations between two clusters, from one file and what both show."""

@@ -1,4 +1,6 @@
-"""The actions of a switch, as frozen values: words, what clients see, the undo, and how to tell that it is done.
+"""The actions of a switch, as frozen values.
+
+Each has words, what clients see, the undo, and how to tell that it is done.
 
 An action is done if the next observation shows its effect (`seen`), whoever brought it about. So a run that was killed
 anywhere continues at the first action whose effect is missing. What no broker shows is noted before it is done: that
@@ -14,7 +16,7 @@ from typing import ClassVar
 
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate import phase
-from sparkmirror.migrate.file import Fence, Policies, Step
+from sparkmirror.migrate.file import Fence, Policies, SwitchStep
 from sparkmirror.migrate.observation import Observation, Side, TopicSeen
 from sparkmirror.migrate.phase import GroupPhase
 
@@ -33,7 +35,7 @@ def listed(names: Sequence[str]) -> str:
 class Action(ABC):
     """One action on some topics or groups that leave the side `leaving`."""
 
-    step: ClassVar[Step]
+    step: ClassVar[SwitchStep]
     leaving: Side
     names: tuple[str, ...]
     """Topics, or groups."""
@@ -87,7 +89,7 @@ class Action(ABC):
 class WaitEmpty(Action):
     """Wait until groups have no members at the side that they leave."""
 
-    step = Step.EMPTY
+    step = SwitchStep.EMPTY
 
     def words(self, seen: Observation) -> str:
         return f"wait until {listed(self.names)} have no members at {self._here(seen)}: YOU stop them now"
@@ -119,10 +121,10 @@ class WaitEmpty(Action):
 _AWAY = frozenset({GroupPhase.ARRIVED, GroupPhase.MOVED})
 
 
-class Copied(Action):
+class WaitCopied(Action):
     """Wait until the other side has everything that groups have read."""
 
-    step = Step.DRAIN
+    step = SwitchStep.DRAIN
 
     def words(self, seen: Observation) -> str:
         return f"wait until {self._there(seen)} has everything that {listed(self.names)} have read"
@@ -149,10 +151,10 @@ class Copied(Action):
         ]
 
 
-class Position(Action):
+class SetPositions(Action):
     """Commit groups' exact positions at the other side."""
 
-    step = Step.POSITION
+    step = SwitchStep.POSITION
 
     def words(self, seen: Observation) -> str:
         count = sum(len(phase.lacking(seen, self.leaving, name)) for name in self.names)
@@ -185,7 +187,7 @@ class DenyReturn(Action):
     Only empty groups: a running member would lose its last commit.
     """
 
-    step = Step.OPEN
+    step = SwitchStep.OPEN
 
     def words(self, seen: Observation) -> str:
         return (
@@ -225,7 +227,7 @@ class DenyReturn(Action):
 class Deny(Action):
     """Keep producers from writing to topics at the side that they leave."""
 
-    step: ClassVar[Step] = Step.FENCE
+    step: ClassVar[SwitchStep] = SwitchStep.FENCE
     fence: Fence
     still_s: float
     """Seconds for which ends must stand still where no ACL denies."""
@@ -237,7 +239,7 @@ class Deny(Action):
         if self.fence is Fence.NONE:
             return f"YOU stop the producers of {topics} at {here}"
         who = sorted({name for topic in self._topics(seen) for name in topic.fence.open})
-        return f"deny WRITE on {topics} at {here} to {listed(who) or 'nobody: no ACL lets anybody write'}"
+        return f"deny WRITE on {topics} at {here} to {listed(who) or 'no principal, since no ACL lets any write'}"
 
     def undo(self, seen: Observation) -> str:
         if self.fence is Fence.ACL:
@@ -282,9 +284,9 @@ class Deny(Action):
 
 
 class Settle(Action):
-    """Wait until topics' ends stand still on every leader, without an open transaction."""
+    """Wait until ends stand still on every leader, without an open transaction."""
 
-    step = Step.FENCE
+    step = SwitchStep.FENCE
 
     def words(self, seen: Observation) -> str:
         return f"see that the ends of {listed(self.names)} at {self._here(seen)} stand still on every leader"
@@ -318,7 +320,7 @@ class Settle(Action):
 class Publish(Action):
     """Publish topics' ends: the flow copies up to them, and no farther."""
 
-    step = Step.PUBLISH
+    step = SwitchStep.PUBLISH
 
     def words(self, seen: Observation) -> str:
         count = sum(len(topic.ends) for topic in self._topics(seen))
@@ -342,7 +344,7 @@ class Publish(Action):
 class Drain(Action):
     """Wait until the copies hold everything up to the published ends."""
 
-    step = Step.DRAIN
+    step = SwitchStep.DRAIN
 
     def words(self, seen: Observation) -> str:
         return f"wait until {self._there(seen)} has everything of {listed(self.names)}"
@@ -378,11 +380,11 @@ class Arm(Action):
     Renamed copies need no start there; only the ends that the flow back had are taken back.
     """
 
-    step = Step.ARM
+    step = SwitchStep.ARM
 
     def words(self, seen: Observation) -> str:
         return (
-            f"arm the way back: {self._there(seen)}->{self._here(seen)} begins exactly behind the ends of"
+            f"arm the way back: {self._there(seen)}->{self._here(seen)} begins exactly at the ends of"
             f" {listed(self.names)}"
         )
 
@@ -401,7 +403,7 @@ class Arm(Action):
 class Open(Action):
     """Let producers write at the side that the topics have come to."""
 
-    step: ClassVar[Step] = Step.OPEN
+    step: ClassVar[SwitchStep] = SwitchStep.OPEN
     fence: Fence
 
     def words(self, seen: Observation) -> str:
@@ -461,7 +463,7 @@ class Withdraw(Action):
     `leaving` is the side whose ends were published.
     """
 
-    step = Step.PUBLISH
+    step = SwitchStep.PUBLISH
 
     def words(self, seen: Observation) -> str:
         return f"take the published ends of {listed(self.names)} at {self._here(seen)} back"

@@ -13,13 +13,14 @@ from enum import IntEnum
 from typing import Protocol
 
 from sparkmirror.errors import SparkMirrorError
-from sparkmirror.migrate import phase, planner
+from sparkmirror.migrate import phase, switch_plan
 from sparkmirror.migrate.actions import Action
-from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set, Step
+from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set, SwitchStep
 from sparkmirror.migrate.hooks import HookRefused
 from sparkmirror.migrate.observation import Observation
 from sparkmirror.migrate.phase import Blocker
-from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
+from sparkmirror.mirror.sync.turns import NotTurned
 
 POLL_S = 0.05
 """Pause between two looks while something is waited for."""
@@ -45,7 +46,7 @@ class Hands(Protocol):
     def act(self, action: Action, seen: Observation) -> None:
         """Do what is missing of an action; raises `SparkMirrorError`s and `ConnectionError`s."""
 
-    def readmit(self, one: Set, goal: Goal) -> None:
+    def readmit(self, one: Set, goal: SwitchGoal) -> None:
         """Let a set's groups read again at the side that they were to leave."""
 
     def ask(self, hook: Hook, told: dict[str, object]) -> None:
@@ -56,7 +57,7 @@ class Hands(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class StepEvent:
     """What happened to one action, for terminals and evidence."""
 
     kind: str
@@ -68,13 +69,13 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SwitchOutcome:
     """A switch's end."""
 
     code: Code
     words: str
     seconds: float = 0.0
-    """Seconds of the switch, without the waits for people."""
+    """Seconds of the switch, without the waits for people and hooks."""
     blockers: tuple[Blocker, ...] = ()
 
 
@@ -84,20 +85,20 @@ class TimeUp(SparkMirrorError):
     exit_code = 4
 
 
-_PEOPLES = frozenset({Step.EMPTY})
+_PEOPLES = frozenset({SwitchStep.EMPTY})
 """Steps that wait for people, not for clusters."""
 
 
 class Executor:
     """Switch one set; `tell` is called with each event."""
 
-    def __init__(self, file: MigrationFile, hands: Hands, tell: Callable[[Event], None]) -> None:
+    def __init__(self, file: MigrationFile, hands: Hands, tell: Callable[[StepEvent], None]) -> None:
         self._file = file
         self._hands = hands
         self._tell = tell
         self._people_s = 0.0
 
-    def run(self, one: Set, goal: Goal) -> Outcome:
+    def run(self, one: Set, goal: SwitchGoal) -> SwitchOutcome:
         """Bring a set to its goal.
 
         Raises `SparkMirrorError`s and `ConnectionError`s of clusters; running again continues.
@@ -105,28 +106,28 @@ class Executor:
         begun = time.monotonic()
         self._people_s = 0.0
         seen = self._hands.look()
-        plan = planner.plan(self._file, seen, one, goal)
+        plan = switch_plan.plan(self._file, seen, one, goal)
         if not plan:
-            return Outcome(code=Code.DONE, words=f"{one.name}: nothing is left to do")
+            return SwitchOutcome(code=Code.DONE, words=f"{one.name}: nothing is left to do")
         blockers = self._blockers(seen, one, goal)
         if blockers:
             for blocker in blockers:
-                self._tell(Event(kind="blocked", words=str(blocker)))
-            return Outcome(code=Code.BLOCKED, words=f"{one.name}: {blockers[0]}", blockers=tuple(blockers))
+                self._tell(StepEvent(kind="blocked", words=str(blocker)))
+            return SwitchOutcome(code=Code.BLOCKED, words=f"{one.name}: {blockers[0]}", blockers=tuple(blockers))
         try:
             self._hooks(_whole_step(goal), one, goal, before=True)
             self._steps(seen, one, goal)
             self._hooks(_whole_step(goal), one, goal, before=False)
         except (TimeUp, HookRefused) as error:
-            self._tell(Event(kind="undo", words=str(error)))
+            self._tell(StepEvent(kind="undo", words=str(error)))
             self._undo(one, goal)
             self._note(one, goal, "undone", str(error))
-            return Outcome(code=Code.UNDONE, words=f"{one.name}: {error}; everything is undone")
+            return SwitchOutcome(code=Code.UNDONE, words=f"{one.name}: {error}; everything is undone")
         seconds = time.monotonic() - begun - self._people_s
         self._note(one, goal, "done", f"{seconds:.2f} s")
-        return Outcome(code=Code.DONE, words=f"{one.name}: done", seconds=seconds)
+        return SwitchOutcome(code=Code.DONE, words=f"{one.name}: done", seconds=seconds)
 
-    def _blockers(self, seen: Observation, one: Set, goal: Goal) -> list[Blocker]:
+    def _blockers(self, seen: Observation, one: Set, goal: SwitchGoal) -> list[Blocker]:
         """Return what stands in the way of beginning; what a switch itself waits for does not."""
         found = []
         if goal.who is not Who.CONSUMERS:
@@ -137,61 +138,70 @@ class Executor:
         lag = {"lag"} if goal.who is Who.CONSUMERS else set()
         return [each for each in found if each.id not in waited | lag]
 
-    def _steps(self, seen: Observation, one: Set, goal: Goal) -> None:
+    def _steps(self, seen: Observation, one: Set, goal: SwitchGoal) -> None:
         number, current, since, waits, words = 0, None, time.monotonic(), "", ""
-        while todo := planner.plan(self._file, seen, one, goal):
+        while todo := switch_plan.plan(self._file, seen, one, goal):
             action = todo[0]
             if current is None or type(action) is not type(current):
                 number, current, since, waits = number + 1, action, time.monotonic(), ""
-                words = action.words(seen)
-                self._tell(Event(kind="begins", words=words, number=number))
-                self._hooks(action.step, one, goal, before=True)
-            self._hands.act(action, seen)
+                words = action.words(seen)  # of what is to be done: later words no longer count what is done
+                self._tell(StepEvent(kind="begins", words=words, number=number))
+                if self._hooks(action.step, one, goal, before=True):
+                    seen, since = self._hands.look(), time.monotonic()
+                    continue  # a hook may take minutes: what it was asked about may look different now
+            refused = ""
+            try:
+                self._hands.act(action, seen)
+            except NotTurned as error:  # somebody has written since the look, or a copy lost records
+                refused = str(error)
             seen = self._hands.look()
             seconds = time.monotonic() - since
             if action.seen(seen):
                 self._people_s += seconds if action.step in _PEOPLES else 0.0
-                self._tell(Event(kind="done", words=words, seconds=seconds, number=number))
+                self._tell(StepEvent(kind="done", words=words, seconds=seconds, number=number))
                 self._note(one, goal, type(action).__name__, f"{seconds:.3f} s")
                 self._hooks(action.step, one, goal, before=False)
                 continue
+            told = action.waits_for(seen) or refused
             if seconds > action.wait_s(self._file.policies):
-                raise TimeUp(
-                    f"{action.words(seen)}: not within {seconds:.0f} s: {action.waits_for(seen) or 'not seen'}"
-                )
-            if (told := action.waits_for(seen)) != waits:
+                raise TimeUp(f"{words}: not within {seconds:.0f} s: {told or 'not seen'}")
+            if told != waits:
                 waits = told
-                self._tell(Event(kind="waits", words=told, seconds=seconds, number=number))
+                self._tell(StepEvent(kind="waits", words=told, seconds=seconds, number=number))
             time.sleep(POLL_S)
 
-    def _undo(self, one: Set, goal: Goal) -> None:
+    def _undo(self, one: Set, goal: SwitchGoal) -> None:
         """Bring the set back by the plan for the opposite goal, without hooks of steps."""
         if goal.who is not Who.PRODUCERS:
             self._hands.readmit(one, goal)
         if goal.who is Who.CONSUMERS:
             return
-        back = Goal(Who.PRODUCERS, goal.at.other)
+        back = SwitchGoal(Who.PRODUCERS, goal.at.other)
         until = time.monotonic() + 2 * (self._file.policies.fence + self._file.policies.drain)
         # Nobody was let in, so nothing needs to be fenced by people or by hooks on the way back.
         file = self._file.model_copy(update={"fence": Fence.ACL if self._file.fence is Fence.ACL else Fence.NONE})
         seen = self._hands.look()
-        while todo := planner.plan(file, seen, one, back):
-            self._tell(Event(kind="undo", words=todo[0].words(seen)))
+        while todo := switch_plan.plan(file, seen, one, back):
+            self._tell(StepEvent(kind="undo", words=todo[0].words(seen)))
             self._hands.act(todo[0], seen)
             seen = self._hands.look()
             if time.monotonic() > until:
                 raise TimeUp(f"undoing: {todo[0].words(seen)}: not in time; `--back` continues")
             time.sleep(POLL_S)
         if self._file.hooks.fence is not None and self._file.fence is Fence.HOOK:
-            self._hands.ask(self._file.hooks.fence.start, self._told(one, goal, Step.FENCE, "undo"))
+            self._hands.ask(self._file.hooks.fence.start, self._told(one, goal, SwitchStep.FENCE, "undo"))
 
-    def _hooks(self, step: Step, one: Set, goal: Goal, *, before: bool) -> None:
+    def _hooks(self, step: SwitchStep, one: Set, goal: SwitchGoal, *, before: bool) -> bool:
+        """Ask the hooks of a step; return True if there were any."""
         hooks = (self._file.hooks.before if before else self._file.hooks.after).get(step, ())
+        begun = time.monotonic()
         for hook in hooks:
-            self._tell(Event(kind="hook", words=hook.run))
+            self._tell(StepEvent(kind="hook", words=hook.run))
             self._hands.ask(hook, self._told(one, goal, step, "before" if before else "after"))
+        self._people_s += time.monotonic() - begun
+        return bool(hooks)
 
-    def _told(self, one: Set, goal: Goal, step: Step, when: str) -> dict[str, object]:
+    def _told(self, one: Set, goal: SwitchGoal, step: SwitchStep, when: str) -> dict[str, object]:
         return {
             "migration": self._file.name,
             "set": one.name,
@@ -204,12 +214,12 @@ class Executor:
             "when": when,
         }
 
-    def _note(self, one: Set, goal: Goal, what: str, words: str) -> None:
+    def _note(self, one: Set, goal: SwitchGoal, what: str, words: str) -> None:
         self._hands.note({"set": one.name, "who": str(goal.who), "to": str(goal.at), "what": what, "words": words})
 
 
-def _whole_step(goal: Goal) -> Step:
-    return Step.CONSUMERS if goal.who is Who.CONSUMERS else Step.PRODUCERS
+def _whole_step(goal: SwitchGoal) -> SwitchStep:
+    return SwitchStep.CONSUMERS if goal.who is Who.CONSUMERS else SwitchStep.PRODUCERS
 
 
 def batches(one: Set, size: int) -> list[Set]:

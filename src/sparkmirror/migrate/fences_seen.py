@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from sparkmirror.kafka.cluster.acls import ALL, ANYWHERE, DENY, EVERYBODY, READ, WRITE, Acl, AclResource, read_acls
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.write_fence import readers, writers
-from sparkmirror.migrate.migration_words import fence_key
 from sparkmirror.migrate.observation import FenceSeen
+from sparkmirror.mirror.sync.migration_words import fence_key
 
 NO_AUTHORIZER = "the cluster keeps no ACLs, since its brokers have no authorizer: use fence: hook or fence: none"
 

@@ -42,7 +42,7 @@ class Fence(StrEnum):
     """Nothing: people stop the producers, and the ends are watched."""
 
 
-class Step(StrEnum):
+class SwitchStep(StrEnum):
     """Steps that hooks stand before and after."""
 
     CONSUMERS = "consumers"
@@ -179,9 +179,9 @@ class FenceHooks(_Part):
 class Hooks(_Part):
     """Hooks before and after each step."""
 
-    before: dict[Step, tuple[Hook, ...]] = {}
+    before: dict[SwitchStep, tuple[Hook, ...]] = {}
     """Hooks before a step, by the step."""
-    after: dict[Step, tuple[Hook, ...]] = {}
+    after: dict[SwitchStep, tuple[Hook, ...]] = {}
     """Hooks after a step, by the step."""
     fence: FenceHooks | None = None
     """What stops and starts producers; needed for `fence: hook`."""

@@ -12,12 +12,12 @@ from sparkmirror.migrate import actions, phase
 from sparkmirror.migrate.actions import Action
 from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set
 from sparkmirror.migrate.hooks import ask
-from sparkmirror.migrate.migration_words import fence_key
 from sparkmirror.migrate.observation import Observation, Side
-from sparkmirror.migrate.observe import Observer
+from sparkmirror.migrate.observe import PairObserver
 from sparkmirror.migrate.pair import Pair
-from sparkmirror.migrate.planner import Goal
+from sparkmirror.migrate.switch_plan import SwitchGoal
 from sparkmirror.migrate.writers import Writing
+from sparkmirror.mirror.sync.migration_words import fence_key
 from sparkmirror.pump.messages.control import DoneTopic
 
 
@@ -28,7 +28,7 @@ class RealHands:
         self._file = file
         self._pair = pair
         self._writing = writing
-        self._observer = Observer(file, pair)
+        self._observer = PairObserver(file, pair)
         self._asked: set[tuple[str, ...]] = set()
         """Topics whose producers the file's own command has stopped, or started, in this run."""
 
@@ -41,7 +41,7 @@ class RealHands:
     def note(self, told: dict[str, object]) -> None:
         self._writing.note(told)
 
-    def readmit(self, one: Set, goal: Goal) -> None:
+    def readmit(self, one: Set, goal: SwitchGoal) -> None:
         for group in one.groups:
             self._let_in(goal.at.other, AclResource.GROUP, group)
 
@@ -50,7 +50,7 @@ class RealHands:
         """Do what is missing; a wait has nothing to do."""
 
     @act.register
-    def _(self, action: actions.Position, seen: Observation) -> None:
+    def _(self, action: actions.SetPositions, seen: Observation) -> None:
         for group, offsets in action.offsets(seen).items():
             self._writing.commit(action.arriving, group, offsets)
 

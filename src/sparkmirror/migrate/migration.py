@@ -11,31 +11,31 @@ from typing import Self
 from sparkmirror.config import MirrorConfig
 from sparkmirror.config.formats import explain, read
 from sparkmirror.errors import ConfigError
-from sparkmirror.migrate import phase, planner
+from sparkmirror.migrate import phase, switch_plan
 from sparkmirror.migrate.actions import Action
 from sparkmirror.migrate.change_plan import change_plan
 from sparkmirror.migrate.checks import CheckResult, run_checks
 from sparkmirror.migrate.checks.gather import gather
 from sparkmirror.migrate.evidence import Evidence
-from sparkmirror.migrate.executor import Code, Event, Executor, Outcome, batches
+from sparkmirror.migrate.executor import Code, Executor, StepEvent, SwitchOutcome, batches
 from sparkmirror.migrate.file import MigrationFile, Set, read_file
 from sparkmirror.migrate.hands import RealHands
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.pair import Pair, flows_of
-from sparkmirror.migrate.phase import Blocker, Phase, Verdict
+from sparkmirror.migrate.phase import Blocker, Phase, SetVerdict
 from sparkmirror.migrate.planned_changes import PlannedChanges
-from sparkmirror.migrate.planner import Goal, Who
 from sparkmirror.migrate.rehearsal import RECORDS, Rehearsal, rehearse
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 from sparkmirror.migrate.writers import DryWriters, Writers, Writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SwitchPlan:
     """The actions that are left until a set is at its goal."""
 
     migration: Migration
     set: Set
-    goal: Goal
+    goal: SwitchGoal
     seen: Observation
     actions: tuple[Action, ...]
 
@@ -44,7 +44,7 @@ class Plan:
         """What will be done, a line for each action."""
         return [action.words(self.seen) for action in self.actions]
 
-    def run(self, on_step: Callable[[Event], None] = lambda _: None) -> Outcome:
+    def run(self, on_step: Callable[[StepEvent], None] = lambda _: None) -> SwitchOutcome:
         """Carry the plan out, looking again after each action."""
         return self.migration.switch(self.set, self.goal, on_step)
 
@@ -59,7 +59,7 @@ class Migration:
     """One migration; a context manager, for one thread.
 
     with Migration.load("migration.yaml") as migration:
-        for plan in migration.plan(Goal(Who.CONSUMERS, Side.TARGET)):
+        for plan in migration.plan(SwitchGoal(Who.CONSUMERS, Side.TARGET)):
             print(*plan.words, sep="\\n")
     """
 
@@ -84,7 +84,7 @@ class Migration:
         """Look at both clusters. Raises `ClusterUnreachable` and other `ConnectionError`s."""
         return self._looking.look()
 
-    def verdicts(self, seen: Observation) -> list[Verdict]:
+    def verdicts(self, seen: Observation) -> list[SetVerdict]:
         """Return where each set stands, and what blocks its next switch."""
         return [phase.verdict(seen, self.file, one) for one in self.file.sets]
 
@@ -121,25 +121,25 @@ class Migration:
             raise ConfigError(f"no set has it; there are {', '.join(known)}", origin="--group", key=strangers[0])
         return rehearse(flow, groups or known, records, patience_s=self.file.policies.drain)
 
-    def plan(self, goal: Goal, name: str | None = None) -> list[Plan]:
+    def plan(self, goal: SwitchGoal, name: str | None = None) -> list[SwitchPlan]:
         """Plan a switch of one set, or of all. Raises `ConfigError` if there is no such set."""
         seen = self.observe()
         return [
-            Plan(
+            SwitchPlan(
                 migration=self,
                 set=one,
                 goal=goal,
                 seen=seen,
-                actions=planner.plan(self.file, seen, one, goal),
+                actions=switch_plan.plan(self.file, seen, one, goal),
             )
             for one in self.file.chosen(name)
         ]
 
-    def switch(self, one: Set, goal: Goal, on_step: Callable[[Event], None]) -> Outcome:
+    def switch(self, one: Set, goal: SwitchGoal, on_step: Callable[[StepEvent], None]) -> SwitchOutcome:
         """Bring a set to its goal; consumers in batches, each of which is undone by itself."""
         executor = Executor(self.file, self.hands(self.writers()), on_step)
         parts = batches(one, self.file.policies.batch) if goal.who is Who.CONSUMERS else [one]
-        outcome = Outcome(code=Code.DONE, words=f"{one.name}: nothing is left to do")
+        outcome = SwitchOutcome(code=Code.DONE, words=f"{one.name}: nothing is left to do")
         for part in parts:
             outcome = executor.run(part, goal)
             if outcome.code is not Code.DONE:

@@ -24,7 +24,6 @@ from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.fences_seen import NO_AUTHORIZER, fence_seen, group_readers, read_by_broker, read_denied
 from sparkmirror.migrate.file import Fence, MigrationFile
-from sparkmirror.migrate.migration_words import read_on
 from sparkmirror.migrate.observation import (
     ClusterSeen,
     FenceSeen,
@@ -38,6 +37,7 @@ from sparkmirror.migrate.observation import (
 )
 from sparkmirror.migrate.pair import Pair
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
+from sparkmirror.mirror.sync.migration_words import read_on
 from sparkmirror.mirror.sync.turn_order import FlowWords, TurnSide, words_in
 from sparkmirror.pump.messages.control import ControlState
 from sparkmirror.snapshot.status_topic import read_status
@@ -48,7 +48,7 @@ _STATUS_S = 2.0
 """Seconds between two readings of status and loss ledger, which take longer than all else."""
 
 
-class Observer:
+class PairObserver:
     """Look again and again; keeps what speeds up the next look. For one thread."""
 
     def __init__(self, file: MigrationFile, pair: Pair) -> None:

@@ -13,9 +13,9 @@ from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.missing_rights import principal
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.migrate.file import MigrationFile
-from sparkmirror.migrate.migration_words import MigrationWords
 from sparkmirror.migrate.observation import Side
 from sparkmirror.mirror.sync.application_translator import ApplicationTranslator
+from sparkmirror.mirror.sync.migration_words import MigrationWords
 from sparkmirror.mirror.sync.topic_rules import TopicRules, topic_rules
 from sparkmirror.pump.messages.control import control_topic
 

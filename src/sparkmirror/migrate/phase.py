@@ -342,7 +342,7 @@ def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Sid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SetVerdict:
     """Whether a set can be switched, and back."""
 
     phase: SetPhase
@@ -359,11 +359,11 @@ class Verdict:
         return self.phase.live is Side.TARGET and not self.to_source
 
 
-def verdict(seen: Observation, file: MigrationFile, one: Set) -> Verdict:
+def verdict(seen: Observation, file: MigrationFile, one: Set) -> SetVerdict:
     """Return a set's verdict; blockers are those of the way that is open next."""
     phase = set_phase(seen, one)
     onward = phase.live is Side.SOURCE
-    return Verdict(
+    return SetVerdict(
         phase=phase,
         to_target=tuple(producers_blockers(seen, file, one, Side.TARGET)) if onward else (),
         to_source=() if onward else tuple(producers_blockers(seen, file, one, Side.SOURCE)),

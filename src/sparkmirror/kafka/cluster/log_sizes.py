@@ -1,4 +1,7 @@
-"""DescribeLogDirs: partition sizes on their leader's disks, and the brokers' free space, in bytes."""
+"""Sizes of partitions on their leaders' disks, and brokers' free space.
+
+All in bytes, as DescribeLogDirs tells them.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,9 @@ class DiskSpace(NamedTuple):
 
 
 def disk_space(client: ClusterClient, brokers: Iterable[int]) -> DiskSpace | None:
-    """Return the brokers' space; None if any does not tell (before Kafka 3.3, KIP-827, or without the right).
+    """Return the brokers' space; None if any does not tell.
 
-    Raises `ConnectionError`s.
+    They tell since Kafka 3.3 (KIP-827), to principals with DESCRIBE on the cluster. Raises `ConnectionError`s.
     """
     total = free = 0
     for broker in brokers:
@@ -50,9 +53,9 @@ def disk_space(client: ClusterClient, brokers: Iterable[int]) -> DiskSpace | Non
         if not directories:
             return None
         for directory in directories:
-            spaces = getattr(directory, "total_bytes", None), getattr(directory, "usable_bytes", None)
-            if directory.error_code or spaces[0] is None or spaces[1] is None or min(spaces) < 0:
+            size, usable = (getattr(directory, name, None) for name in ("total_bytes", "usable_bytes"))
+            if directory.error_code or size is None or usable is None or size < 0 or usable < 0:
                 return None
-            total += spaces[0]
-            free += spaces[1]
+            total += size
+            free += usable
     return DiskSpace(total, free)

@@ -9,6 +9,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sparkmirror.errors import SparkMirrorError
@@ -185,10 +186,35 @@ class DoneTopics:
         """Topics that the mirror leaves alone."""
         return tuple(sorted(topic for topic, done in list(self._state.done.items()) if done.released))
 
-    def late_offsets(self, ends: Mapping[TopicPartition, int]) -> list[LateOffsets]:
+    def ended(self, copy_of: Callable[[str], str]) -> dict[TopicPartition, int]:
+        """Return the copies' ends of released topics, by target partition."""
+        return {
+            (copy_of(topic), partition): end
+            for topic, done in list(self._state.done.items())
+            if done.released
+            for partition, end in done.reached.items()
+        }
+
+    def outgrown(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return where copying ended in partitions whose logs are longer now.
+
+        `ends` are the source's.
+        """
+        return {
+            (topic, partition): done.copied_to(partition)
+            for topic, done, partition in self._partitions()
+            if not self._is_recreated(topic, done)
+            and (partition in done.reached or partition not in done.ends)
+            and ends.get((topic, partition), 0) > done.copied_to(partition)
+        }
+
+    def late_offsets(
+        self, ends: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int] = MappingProxyType({})
+    ) -> list[LateOffsets]:
         """Return late offsets for each partition that has any.
 
-        While a partition is still copied to its end, nobody knows how many there will be. `ends` are the source's.
+        While a partition is still copied to its end, nobody knows how many there will be. `ends` are the source's,
+        `told` has the late offsets where the opposite flow's copies are at the source, too (`OppositeCopies`).
         """
         late = []
         for topic, done, partition in self._partitions():
@@ -198,6 +224,7 @@ class DoneTopics:
             elif partition in done.reached or partition not in done.ends:
                 copied = done.copied_to(partition) - done.end_of(partition)
                 missing = ends.get((topic, partition), 0) - done.copied_to(partition)
+                missing = min(told.get((topic, partition), missing), missing)
                 late.append(LateOffsets(topic=topic, partition=partition, copied=copied, missing=max(missing, 0)))
         return [each for each in late if each.copied or each.missing]
 

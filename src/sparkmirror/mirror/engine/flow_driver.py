@@ -34,6 +34,7 @@ from sparkmirror.mirror.engine.flow_topics import FlowTopics
 from sparkmirror.mirror.engine.flow_view import FlowView
 from sparkmirror.mirror.engine.lag_monitor import LagMonitor
 from sparkmirror.mirror.engine.leadership import Leadership
+from sparkmirror.mirror.engine.opposite_copies import OppositeCopies
 from sparkmirror.mirror.engine.order_book import OrderBook
 from sparkmirror.mirror.engine.own_topics import create_own_topics, unsafe_own_topics
 from sparkmirror.mirror.engine.predecessors import Predecessors
@@ -98,6 +99,8 @@ class FlowDriver:
         self._admins: list[ClusterAdmin] = []
         self._opened: _OpenedFlow | None = None
         self._see_done_at = 0.0
+        self._opposite: OppositeCopies | None = None
+        """Made when a done topic first outgrows its end; for the lag monitor's thread."""
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
 
@@ -150,13 +153,14 @@ class FlowDriver:
             receipts=lambda: self.view.receipts,
             receipts_mark=lambda: self.view.changes,
             copied=lambda: self.view.copied,
+            ended=lambda: self.topics.done_topics.ended(self.topics.rules.remote_name),
             groups=self.groups,
             shorter_copies=self.shorter_copies,
             once=self._once,
         )
         self._opened = _OpenedFlow(
             Duties(self.name, duties.schedules(), lambda: self.topics.synced and self.held()),
-            LagMonitor(self.flow, self.view, source, target, self._watched),
+            LagMonitor(self.flow, self.view, source, target, self._watched, self._late),
         )
 
     def _connect(self, side: ClusterConfig, timeout_s: float) -> ClusterAdmin:
@@ -202,6 +206,8 @@ class FlowDriver:
             admin.close()
         self.control.close()
         self._client.close()
+        if self._opposite is not None:
+            self._opposite.close()
         self.reports.close()
         self.topics.close()
         EXPECTED.release(self)
@@ -266,6 +272,14 @@ class FlowDriver:
             self.topics.see_done()
             self._see_done_at = time.monotonic() + SEE_DONE_S
         return [*((key.topic, key.partition) for key in self.partitions()), *self.topics.done_topics.partitions]
+
+    def _late(self, ends: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        outgrown = self.topics.done_topics.outgrown(ends)
+        if self._opposite is None:
+            if not outgrown:
+                return {}
+            self._opposite = OppositeCopies(self.flow)
+        return self._opposite.late(outgrown)
 
     # --- facts ----------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ class Who(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
-    """Who shall be where, such as `Goal("consumers", "target")`; raises `ValueError` for other words."""
+class SwitchGoal:
+    """Who shall be where, such as `SwitchGoal("consumers", "target")`; raises `ValueError` for other words."""
 
     who: Who
     at: Side
@@ -34,16 +34,16 @@ class Goal:
         object.__setattr__(self, "at", Side(self.at))
 
     @property
-    def opposite(self) -> Goal:
-        return Goal(self.who, self.at.other)
+    def opposite(self) -> SwitchGoal:
+        return SwitchGoal(self.who, self.at.other)
 
 
-def plan(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
+def plan(file: MigrationFile, seen: Observation, one: Set, goal: SwitchGoal) -> tuple[Action, ...]:
     """Return the actions that are left until the set is at its goal; none if it is there."""
     return tuple(action for action in whole_plan(file, seen, one, goal) if not action.seen(seen))
 
 
-def whole_plan(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
+def whole_plan(file: MigrationFile, seen: Observation, one: Set, goal: SwitchGoal) -> tuple[Action, ...]:
     """Return all of the goal's actions, done or not."""
     before, after = _consumers(file, one, goal) if goal.who is not Who.PRODUCERS else ((), ())
     between = _producers(file, seen, one, goal) if goal.who is not Who.CONSUMERS else ()
@@ -54,20 +54,20 @@ def whole_plan(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> 
     return (*before, *between, *after)
 
 
-def _consumers(file: MigrationFile, one: Set, goal: Goal) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+def _consumers(file: MigrationFile, one: Set, goal: SwitchGoal) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
     if not one.groups:
         return (), ()
     leaving, groups = goal.at.other, one.groups
     before = (
         actions.WaitEmpty(leaving=leaving, names=groups),
-        actions.Copied(leaving=leaving, names=groups),
-        actions.Position(leaving=leaving, names=groups),
+        actions.WaitCopied(leaving=leaving, names=groups),
+        actions.SetPositions(leaving=leaving, names=groups),
     )
     after = (actions.DenyReturn(leaving=leaving, names=groups),) if file.fence is Fence.ACL else ()
     return before, after
 
 
-def _producers(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
+def _producers(file: MigrationFile, seen: Observation, one: Set, goal: SwitchGoal) -> tuple[Action, ...]:
     leaving, topics = goal.at.other, one.topics
     there = tuple(name for name in topics if phase.live_side(seen, name) is goal.at)
     to_go = tuple(name for name in topics if phase.live_side(seen, name) is leaving)
