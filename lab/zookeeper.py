@@ -37,7 +37,7 @@ _ACLS = {
 
 
 class ZooKeeperCluster(KafkaCluster):
-    """A cluster as `KafkaCluster` is, of brokers without a controller role and one ZooKeeper.
+    """Cluster with brokers without a controller role, and one ZooKeeper.
 
     `cluster_id` is known once it has started. A broker that was killed can come back only when its session at
     ZooKeeper is over, which takes 6 s here. What it needs that is new, such as ACLs, it has not.
@@ -104,7 +104,7 @@ class _ZooKeeper:
         self._jvm: Jvm | None = None
 
     def start(self, timeout_s: float = 60.0) -> None:
-        """Start it, if it does not run, and wait until it listens; raises SetupError if it does not."""
+        """Start the server, and wait until it listens; raises `SetupError`."""
         if self._jvm is None:
             self._directory.mkdir(parents=True, exist_ok=True)
             settings = self._directory / "zoo.cfg"

@@ -26,7 +26,7 @@ from sparkmirror.migrate.phase import Blocker, Phase, SetVerdict
 from sparkmirror.migrate.planned_changes import PlannedChanges
 from sparkmirror.migrate.rehearsal import RECORDS, Rehearsal, rehearse
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
-from sparkmirror.migrate.writers import DryWriters, ClusterWriters, Writing
+from sparkmirror.migrate.writers import ClusterWriters, DryWriters, Writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
