@@ -21,7 +21,7 @@ _ENGINE_AREAS = {
     " flow_view forecast growth identity lag leadership lease moves_of_a_round report_watch round_job round_runner"
     " sizing slots standby still_look how_often_processes_look task topic_refresh transaction_watch waits",
     "flows": "active_active another_configuration bomb catching_up end_of_migration every_batch fairness late_records"
-    " long_lines many_partitions mirror moved_query moved_writers real_checkpoint_connector topic_list"
+    " long_lines many_partitions mirror moved_query moved_writers real_checkpoint_connector there_and_back topic_list"
     " offset_syncs_over_gaps",
     "faults": "broker_faults cut_segments_topic expired_state kills known_losses late_requests losses lost_segments"
     " old_records query_elections replicas rival_views seam takeover unclean_elections unreplicated_copies"
@@ -111,6 +111,7 @@ _ENGINE_TESTS = {
 """Flow tests that show a package at work, as `tests/engine/test_NAME.py`."""
 
 _BESIDE = {
+    "checks": ("migrate",),
     "durable": ("position", "pump", "upgrade"),
     "messages": ("pump", "upgrade"),
     "mm2": ("client",),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sparkmirror.api.checkpoint import rewrite_checkpoint
+    from sparkmirror.api.migration import Migration, SwitchGoal
     from sparkmirror.api.mirror import Mirror
     from sparkmirror.api.shown_status import AgedFlow, MirrorStatus
     from sparkmirror.api.sink import Sink, append, written
@@ -19,6 +20,8 @@ __version__ = "0.2.0"
 
 _MODULES = {
     "AgedFlow": "shown_status",
+    "SwitchGoal": "migration",
+    "Migration": "migration",
     "Mirror": "mirror",
     "MirrorStatus": "shown_status",
     "Sink": "sink",
@@ -33,9 +36,11 @@ _MODULES = {
 
 __all__ = [
     "AgedFlow",
+    "Migration",
     "Mirror",
     "MirrorStatus",
     "Sink",
+    "SwitchGoal",
     "Translator",
     "Verification",
     "__version__",

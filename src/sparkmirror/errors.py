@@ -14,6 +14,10 @@
     ├── CopyIncomplete         the run ended before all was copied              exit 1
     ├── NotAltered             an offset can't be set (takeover)                exit 1
     ├── NotTranslated          an offset has no exact one at the other cluster  exit 1
+    ├── NotAtRest              a log still moves, so it has no end to publish   exit 1
+    ├── NotTurned              a turn of a migration can't begin or end (sync)  exit 1
+    ├── TimeUp                 a switch's step took too long (migrate)         exit 4
+    ├── HookRefused            a hook said no, or nothing in time (migrate)    exit 1
     ├── TransformFailed        a transform can't take a record                  exit 1
     ├── RowsChanged            a batch's attempts have different rows           exit 1
     ├── AttemptFenced          a newer batch of the query has begun             exit 1
@@ -148,6 +152,12 @@ class CopyIncomplete(SparkMirrorError):
 
 class NotTranslated(SparkMirrorError):
     """An offset has no exact counterpart at the other cluster, now or ever."""
+
+    exit_code = 1
+
+
+class NotAtRest(SparkMirrorError):
+    """A topic's log still moves, so that where copying ends can't be published."""
 
     exit_code = 1
 

@@ -253,6 +253,12 @@ ELSEWHERE = {
     "demo": "tests/demo/test_demo_command.py",
     "lint": "tests/lint",
     "acls": "tests/cli/test_acls.py",
+    "migration schema": "tests/migrate/test_verbs_on_clusters.py: its fields are those of a schema",
+    "migration check": "tests/migrate/test_checks_on_clusters.py",
+    **{
+        f"migration {verb}": "tests/migrate/test_verbs_on_clusters.py"
+        for verb in ("new", "plan", "rehearse", "status", "switch", "reverse", "complete")
+    },
 }
 REGISTRIES = ("--source-registry", "http://127.0.0.1:1", "--target-registry", "http://127.0.0.1:1")
 JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
@@ -323,6 +329,11 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
     }
     file = tmp_path / "mirror.yaml"
     file.write_text(json.dumps(tree))
+    if verb.startswith("migration ") and verb != "migration new":
+        (tmp_path / "migration.yaml").write_text(
+            json.dumps({"mirror": "mirror.yaml", "sets": [{"name": "shop", "topics": ["orders"]}]})
+        )
+        file = tmp_path / "migration.yaml"
     more = {
         "throttle": ["20M"],
         "explain": ["orders"],
@@ -334,7 +345,8 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
         "convert": ["--to", "properties"],
         "rewrite-checkpoint": ["ck", "ck-at-b"],
     }.get(verb, [])
-    words = [*verb.split(), str(file), *more]
+    who = ["consumers"] if verb == "migration switch" else []
+    words = [*verb.split(), *who, str(file), *more]
     refused = CliRunner().invoke(app, words)
     looks_only = verb in ("config", "convert", "lint")
     assert ("say with --secrets DIR" in str(refused.exception)) is not looks_only

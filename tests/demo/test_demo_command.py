@@ -129,3 +129,17 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, moment: str) -> N
         running.communicate(timeout=120)
     assert running.returncode == 130, _story(directory)
     assert _left_behind(directory) == []
+
+
+def test_a_shop_moves_and_comes_back(tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    with _demo(directory, "--migration", "--records", "5000", "--live", "2") as running:
+        proof, _ = running.communicate(timeout=1200)
+    story = _story(directory)
+    assert running.returncode == 0, story
+    _assert_all_identical(proof)
+    for verb in ("check", "switch consumers", "switch producers", "reverse"):
+        assert f"sparkmirror migration {verb} {directory}/migration.yaml" in re.sub(r"\s+", " ", story)
+    ((read, written),) = re.findall(r"billing has read ([\d,]+) of ([\d,]+) records", story)
+    assert read == written
+    assert _left_behind(directory) == []

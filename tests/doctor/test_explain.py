@@ -21,8 +21,8 @@ from sparkmirror.look.doctor.explanation import (
     Mark,
     Reason,
     Running,
-    Side,
     TopicFacts,
+    TopicSide,
 )
 from sparkmirror.look.doctor.parked import WAITS
 from sparkmirror.mirror.sync.name_refusals import LeftOut, NameAnswer
@@ -89,8 +89,8 @@ def of_orders(**changes: Any) -> TopicFacts:
         topic="orders",
         partition=None,
         names=named(),
-        source=Side(alias="A", partitions=1, told=True),
-        target=Side(alias="B", partitions=1, told=True),
+        source=TopicSide(alias="A", partitions=1, told=True),
+        target=TopicSide(alias="B", partitions=1, told=True),
         remote="A.orders",
     )
     return dataclasses.replace(facts, **{"running": running(), **changes})
@@ -174,27 +174,27 @@ CASES: dict[LeftOut | Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
         "take the topic out of A->B.topics",
     ),
     Reason.SOURCE_UNREACHABLE: (
-        of_orders(source=Side(alias="A", trouble="cluster A is away")),
+        of_orders(source=TopicSide(alias="A", trouble="cluster A is away")),
         "A is away",
         "A's brokers run",
     ),
     Reason.TARGET_UNREACHABLE: (
-        of_orders(target=Side(alias="B", trouble="cluster B is away")),
+        of_orders(target=TopicSide(alias="B", trouble="cluster B is away")),
         "B is away",
         "B's brokers run",
     ),
     Reason.SOURCE_PERMISSION: (
-        of_orders(source=Side(alias="A", partitions=1, told=True, lacks=lacking("A", "orders", "READ"))),
+        of_orders(source=TopicSide(alias="A", partitions=1, told=True, lacks=lacking("A", "orders", "READ"))),
         "User:mirror lacks READ on topic orders of A",
         "--bootstrap-server a:9092 --add --allow-principal User:mirror --operation Read --topic orders",
     ),
     Reason.TARGET_PERMISSION: (
-        of_orders(target=Side(alias="B", partitions=1, told=True, lacks=lacking("B", "A.orders", "WRITE"))),
+        of_orders(target=TopicSide(alias="B", partitions=1, told=True, lacks=lacking("B", "A.orders", "WRITE"))),
         "User:mirror lacks WRITE on topic A.orders of B",
         "--operation Write --topic A.orders",
     ),
-    Reason.NOT_AT_SOURCE: (of_orders(source=Side(alias="A")), "A has no topic orders", "slip in the name"),
-    Reason.NOT_AT_TARGET: (of_orders(target=Side(alias="B")), "A.orders is not there at B", "each 600 s"),
+    Reason.NOT_AT_SOURCE: (of_orders(source=TopicSide(alias="A")), "A has no topic orders", "slip in the name"),
+    Reason.NOT_AT_TARGET: (of_orders(target=TopicSide(alias="B")), "A.orders is not there at B", "each 600 s"),
     Reason.REFUSED: (
         of_orders(running=running(topics=(topic(refused="of another flow"),))),
         "of another flow",
@@ -357,20 +357,23 @@ def test_the_earlier_check_decides() -> None:
 
 def test_what_is_asked_of_one_partition_is_told_of_that() -> None:
     parked = at(PartitionState.PARKED, Cause.TOO_LARGE)
-    three = Side(alias="A", partitions=3, told=True), Side(alias="B", partitions=3, told=True)
+    three = TopicSide(alias="A", partitions=3, told=True), TopicSide(alias="B", partitions=3, told=True)
     assert told(of_orders(partition=0, running=parked)).mirrored
     sides = {"source": three[0], "target": three[1]}
     assert told(of_orders(partition=1, running=parked, **sides)).last.reason is Reason.PARKED
     assert "9 offsets behind" in told(of_orders(partition=2, running=parked, **sides)).steps[10].words
     beyond = told(of_orders(partition=3, running=parked, **sides))
     assert (beyond.last.reason, beyond.name) == (Reason.NOT_AT_SOURCE, "orders:3")
-    smaller = told(of_orders(partition=2, source=three[0], target=Side(alias="B", partitions=2, told=True)))
+    smaller = told(of_orders(partition=2, source=three[0], target=TopicSide(alias="B", partitions=2, told=True)))
     assert (smaller.last.reason, "only 2 partitions" in smaller.last.words) == (Reason.NOT_AT_TARGET, True)
 
 
 def test_a_topic_whose_newest_partitions_are_refused_is_copied_in_part() -> None:
     grown = running(topics=(topic("orders", *map(partition, range(10)), refused="no right to add partitions"),))
-    sides = {"source": Side(alias="A", partitions=12, told=True), "target": Side(alias="B", partitions=10, told=True)}
+    sides = {
+        "source": TopicSide(alias="A", partitions=12, told=True),
+        "target": TopicSide(alias="B", partitions=10, told=True),
+    }
     assert told(of_orders(partition=9, running=grown, **sides)).mirrored
     new = told(of_orders(partition=10, running=grown, **sides))
     assert (new.last.reason, new.in_part) == (Reason.NOT_AT_TARGET, False)
@@ -394,8 +397,8 @@ def test_a_topic_that_was_created_again_after_its_writers_had_moved_is_not_mirro
 def test_late_records_are_told_of_their_partition() -> None:
     late = running(topics=(topic("orders", *map(partition, range(4)), late_in={3: 12}),))
     of_four = {
-        "source": Side(alias="A", partitions=4, told=True),
-        "target": Side(alias="B", partitions=4, told=True),
+        "source": TopicSide(alias="A", partitions=4, told=True),
+        "target": TopicSide(alias="B", partitions=4, told=True),
         "done": MOVED,
         "running": late,
     }
@@ -411,19 +414,19 @@ def test_variants() -> None:
     assert told(of_orders(names=named(picky=True))).mirrored
     assert "never copied" in told(of_orders(names=named("__x"))).last.change
     assert "came from B" in told(of_orders(names=named("B.orders", topics_exclude=("B.*",)))).last.change
-    away = told(of_orders(target=Side(alias="B", trouble="cluster B is away")))
+    away = told(of_orders(target=TopicSide(alias="B", trouble="cluster B is away")))
     assert "of the file" in away.steps[4].words
-    create = told(of_orders(target=Side(alias="B"), may_create=False))
+    create = told(of_orders(target=TopicSide(alias="B"), may_create=False))
     assert (create.last.reason, "CREATE" in create.last.words) == (Reason.TARGET_PERMISSION, True)
-    unseen = told(of_orders(target=Side(alias="B"), refresh_s=None))
+    unseen = told(of_orders(target=TopicSide(alias="B"), refresh_s=None))
     assert "restart" in unseen.last.change
     refused = running(topics=(topic(refused="policy forbids it"),))
-    assert "policy forbids it" in told(of_orders(target=Side(alias="B"), running=refused)).last.words
+    assert "policy forbids it" in told(of_orders(target=TopicSide(alias="B"), running=refused)).last.words
     assert told(of_orders(running=at(PartitionState.PAUSED))).last.reason is Reason.PAUSED
     never = told(of_orders(running=Running(trouble="the topic can't be read")))
     assert (never.last.reason, never.last.words) == (Reason.NOBODY_WORKS, "the topic can't be read")
     assert "no process has published" in told(of_orders(running=Running())).last.words
-    assert told(of_orders(source=Side(alias="A", partitions=1))).mirrored
+    assert told(of_orders(source=TopicSide(alias="A", partitions=1))).mirrored
     unknown = told(of_orders(running=running(topics=(topic("orders", partition(lag=None)),))))
     assert "lag not known" in unknown.steps[10].words
     part = told(of_orders(running=running(topics=(topic("orders", partition(lag=None), partition(1, lag=7)),))))

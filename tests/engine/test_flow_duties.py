@@ -67,6 +67,7 @@ def schedules(
         receipts=lambda: receipts,
         receipts_mark=lambda: 0,
         copied=dict,
+        ended=dict,
         groups=FlowGroups(),
         shorter_copies=ShorterCopies(),
         once=once,

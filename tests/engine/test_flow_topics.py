@@ -17,6 +17,7 @@ from sparkmirror.mirror.engine.assignment import PartitionKey
 from sparkmirror.mirror.engine.flow_topics import FlowTopics, TargetTopic
 from sparkmirror.mirror.engine.flow_view import PartitionView
 from sparkmirror.mirror.engine.order_book import OrderBook
+from sparkmirror.mirror.engine.turn_watch import TurnWatch
 from sparkmirror.pump.messages.moves import MOST_MOVES, RouteMove
 
 SOURCE, TARGET = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
@@ -46,7 +47,8 @@ class PlayedFlow:
         done = SimpleNamespace(is_released=lambda _: False, is_reached=lambda *_: False, changed=False, topics=())
         done.end_of, done.see = lambda *_: None, self.seen.append
         self.done = done
-        self.topics = FlowTopics(flow, cast("Any", view), cast("Any", None), cast("Any", done), once=False)
+        self.turns = TurnWatch(flow, cast("Any", done))
+        self.topics = FlowTopics(flow, cast("Any", view), cast("Any", None), cast("Any", done), self.turns, once=False)
         takeover = SimpleNamespace(refused={}, begin=lambda: None, look=self._look)
         self.topics.takeover = cast("Any", takeover)
         self.topics.weaknesses = cast("Any", SimpleNamespace(warn=lambda _: None))

@@ -15,7 +15,7 @@ from tests.support.started import started
 from sparkmirror.demo.ports import free_ports
 
 DRILL = "failover-drill.md"
-PAGES = ("migrate_consumers_first.md", "strimzi.md", DRILL)
+PAGES = ("migrate.md", "strimzi.md", DRILL)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lab.zookeeper import ZooKeeperCluster
 from remedy_case import Case, found, wait_for_finding
 from tests.support import mirror_process as mp
-from tests.support.zookeeper_cluster import ZooKeeperCluster
 
 from sparkmirror.snapshot.snapshot import FlowState
 

@@ -26,7 +26,8 @@ ANSWERS: Any = SimpleNamespace(away=None)
 def driver() -> Any:
     """What a look depends on."""
     view = FlowView(source_ends={("orders", 0): 5})
-    topics = SimpleNamespace(newest=object(), synced=True, checked=True, done_topics=SimpleNamespace(released=()))
+    done = SimpleNamespace(released=())
+    topics = SimpleNamespace(newest=object(), synced=True, checked=True, done_topics=done, waiting=())
     return SimpleNamespace(view=view, topics=topics, orders=SimpleNamespace(tasks={}))
 
 

@@ -293,6 +293,7 @@ BAD: list[tuple[str, Any, str, int]] = [
         "replication.policy.class",
         8,
     ),
+    ("turns", lambda d: properties(d, ("us->eu.sparkmirror.turn", "first")), "us->eu.sparkmirror.turn", 7),
     (
         "fan-in",
         lambda d: properties(
@@ -487,6 +488,11 @@ FOLLOWED: list[tuple[str, Any, str]] = [
             ("eu->us.topics", "eu-.*"),
         ),
         "give each topics of its own",
+    ),
+    (
+        "turns",
+        lambda d: properties(d, ("replication.policy.class", IDENTITY)),
+        "use IdentityReplicationPolicy in both flows",
     ),
     (
         "fan-in",

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 from kafka import KafkaProducer
+from kafka.admin import NewTopic
 from lab import KafkaCluster
 from tests.support.copied_flow import (
     AT_SOURCE,
@@ -27,8 +28,9 @@ from tests.support.started import started
 
 from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.exact.durable.claim_log import ClaimLog
-from sparkmirror.exact.durable.claims import Claim
-from sparkmirror.exact.durable.losses import LossKind, LossLedger
+from sparkmirror.exact.durable.claims import Claim, turn_claim
+from sparkmirror.exact.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.exact.durable.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
 from sparkmirror.exact.position.cause import Cause
 from sparkmirror.exact.position.decision import Position
@@ -239,6 +241,60 @@ def test_a_target_that_somebody_else_filled_is_left_alone(flow: Flow) -> None:
     found = flow.refusal()
     assert not found.transient
     assert "holds offsets 0 to 3, which this flow has no record of writing" in found.reason
+
+
+def test_the_originals_of_the_sources_records_are_not_to_be_deleted(flow: Flow) -> None:
+    """What flow us<-eu has copied from here is at the source now: deleting it here would delete the original."""
+    flow.target.append(flow.target_topic, 4)
+    topic = losses_topic(flow.target.client.config.alias)
+    flow.source.create_all(NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": "compact"}))
+    theirs = TopicMemory(TopicLog(flow.source.client, topic))
+    copy = KnownTopic(source_topic=flow.target_topic, target_topic=flow.topic, target_topic_id="00" * 16)
+    theirs.learn([copy.model_copy(update={"target_topic": "another"})])
+    assert "or delete them if no consumer needs them" in flow.refusal().reason
+    theirs.learn([copy])
+    found = flow.refusal()
+    assert "holds offsets 0 to 3: they are the originals" in found.reason
+    assert "delete nothing" in found.reason
+
+
+def _turn(flow: Flow, downstream: int, sequence: int = 0) -> Claim:
+    target = flow.target.topic_id(flow.target_topic), 0
+    source = flow.source.topic_id(flow.topic)
+    return turn_claim(flow.identity, target, source, sequence=sequence, upstream=FIRST_UPSTREAM, downstream=downstream)
+
+
+def test_stragglers_behind_the_start_of_a_turn_are_stepped_over(flow: Flow) -> None:
+    """The flow has no record there: its first batch would have been claimed (F4.3)."""
+    flow.target.append(flow.target_topic, 4)
+    flow.claim(_turn(flow, 4), _turn(flow, 4))
+    assert len(flow.claims()) == 1, "the same start is one record (M2)"
+    position = flow.partition_reading().position
+    assert (position.sequence, position.upstream, position.downstream) == (0, FIRST_UPSTREAM, 4)
+    flow.target.append(flow.target_topic, 3)
+    position = flow.partition_reading().position
+    assert (position.sequence, position.upstream, position.downstream) == (0, FIRST_UPSTREAM, 7)
+    assert position.claim_due, "and the first batch is claimed where it will lie"
+    assert [(loss.kind, loss.first, loss.end) for loss in flow.losses()] == [(LossKind.FOREIGN, 4, 7)]
+
+
+def test_stragglers_behind_a_later_turns_start_are_stepped_over_without_a_state(forgetful_flow: Flow) -> None:
+    flow = forgetful_flow
+    flow.copy(age_ms=2 * DAY_MS)
+    flow.target.append(flow.target_topic, 4)
+    flow.claim(_turn(flow, COPIED + 4, COPIED))
+    flow.target.append(flow.target_topic, 2)
+    position = flow.partition_reading().position
+    assert (position.sequence, position.upstream) == (COPIED, FIRST_UPSTREAM)
+    assert (position.downstream, position.newest_timestamp_ms) == (COPIED + 6, None)
+    assert (COPIED + 4, COPIED + 6) in [(loss.first, loss.end) for loss in flow.losses()]
+
+
+def test_behind_another_start_records_may_be_another_mirrors(flow: Flow) -> None:
+    flow.target.append(flow.target_topic, 4)
+    flow.claim(replace(_turn(flow, 4), turn=False))
+    flow.target.append(flow.target_topic, 3)
+    assert "holds records, but none that this flow wrote" in flow.refusal().reason
 
 
 def test_our_records_without_a_claim_are_damage(flow: Flow) -> None:

@@ -253,3 +253,17 @@ def test_too_little_and_too_much_on_the_command_line(copied: GroupFlow) -> None:
         found = CliRunner().invoke(app, ["offsets", "translate", str(copied.file), *arguments])
         assert isinstance(found.exception, ConfigError)
         assert "give --topic, --partition and --offset, or --csv" in str(found.exception)
+
+
+def test_back_with_a_policy_that_does_not_tell_the_name_at_the_source(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """Amazon's keeps all names, and answers None for each copy's (F4.7)."""
+    here, there = Cluster("here", source_cluster), Cluster("there", target_cluster)
+    here.create(topic_name)
+    here.produce(topic_name, 5)
+    policy = {"replication.policy.class": "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"}
+    with closing(GroupFlow(here, there, topic_name, tmp_path, **policy)) as flow:
+        flow.copy()
+        with ApplicationTranslator.of(flow.flow) as translator:
+            assert translator.translate(topic_name, 0, 3, reverse=True) == Translation(topic_name, 0, 3)

@@ -271,3 +271,36 @@ def test_lint_says_the_same(tmp_path: Path) -> None:
     (trouble,) = troubles(path)
     assert (finding["fix"], finding["line"], finding["key"]) == (trouble.remedy, 9, trouble.key)
     assert finding["what"].endswith(trouble.detail)
+
+
+TURNS = ("A->B.sparkmirror.turn = first", "B->A.sparkmirror.turn = second")
+
+
+@pytest.mark.parametrize("policy", [APACHE, STRIMZI, AMAZON])
+def test_two_flows_that_take_turns_send_nothing_in_a_circle(tmp_path: Path, policy: str) -> None:
+    kept = POLICY(policy)
+    assert kinds(tmp_path, "A->B B->A", kept) >= {TroubleKind.ECHO_LOOP}
+    assert kinds(tmp_path, "A->B B->A", kept, *TURNS) == set()
+    assert kinds(tmp_path, "A->B", kept, TURNS[0]) == set(), "the opposite flow may be in another file"
+
+
+def test_a_circle_over_a_third_cluster_stays_one(tmp_path: Path) -> None:
+    assert kinds(tmp_path, "A->B B->A B->C C->A", POLICY(APACHE), *TURNS) >= {TroubleKind.ECHO_LOOP}
+
+
+@pytest.mark.parametrize(
+    ("lines", "detail", "remedy"),
+    [
+        ((*TURNS[:1], POLICY(APACHE)), "A->B: B->A has no sparkmirror.turn", "write B->A.sparkmirror.turn = second"),
+        (
+            ("sparkmirror.turn = second", POLICY(APACHE)),
+            "A->B: B->A has sparkmirror.turn = second, too",
+            "write B->A.sparkmirror.turn = first",
+        ),
+        (TURNS, "A->B: its replication policy changes names", "use IdentityReplicationPolicy in both flows"),
+    ],
+)
+def test_flows_that_cant_take_turns(tmp_path: Path, lines: tuple[str, ...], detail: str, remedy: str) -> None:
+    first = troubles(write(tmp_path, "A->B B->A", *lines))[0]
+    assert (first.kind, first.detail, first.remedy) == (TroubleKind.TURNS, detail, remedy)
+    assert first.kind in FATAL

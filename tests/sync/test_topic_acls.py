@@ -91,6 +91,8 @@ class PlayedAcls:
         patch.setattr(topic_acls, "create_acls", self._create)
         patch.setattr(topic_acls, "delete_acls", self._delete)
         patch.setattr(topic_acls, "AccessMemory", lambda *_: self)
+        patch.setattr(topic_acls, "MigrationWords", lambda _: self)
+        self.fences: dict[str, tuple[Acl, ...]] = {}
         self.known: dict[str, frozenset[str]] = {}
         us, eu = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in ("us", "eu"))
         flow = FlowConfig(source=us, target=eu, topic_sync=TopicSyncConfig.model_validate(settings))
@@ -104,6 +106,10 @@ class PlayedAcls:
     def _delete(self, _: ClusterClient, acls: Iterable[Acl]) -> dict[Acl, None]:
         self.at["eu"] -= set(acls)
         return dict.fromkeys(acls)
+
+    def read(self) -> dict[str, tuple[Acl, ...]]:
+        """As a migration's words do."""
+        return self.fences
 
     def learn(self, added: Mapping[str, Iterable[str]]) -> None:
         """As the durable memory does."""
@@ -132,6 +138,21 @@ def test_nothing_is_said_of_a_topic_whose_writers_have_moved(
         f"ACL revoked on cluster us, and still there on cluster eu: {acl('us.bills', READ)}; "
         "remove it there if it is to go"
     ]
+
+
+@pytest.mark.parametrize("policy", [policy("us") for policy in KEEPING_NAMES])
+def test_a_migrations_denials_stay_where_it_put_them(
+    monkeypatch: pytest.MonkeyPatch, policy: ReplicationPolicy
+) -> None:
+    """They would hold the producers and groups that the migration lets in at the target; an operator's go there."""
+    played = PlayedAcls(monkeypatch, policy, sync_group_acls_enabled=True, acl_removals_enabled=True)
+    ours = acl("orders", WRITE, DENY, who="User:shop")
+    of_group = dataclasses.replace(acl("billing", READ, DENY), resource=AclResource.GROUP)
+    theirs = acl("orders", WRITE, DENY, who="User:mallory")
+    played.at["us"] = {ours, of_group, theirs}
+    played.fences = {"fence:topic:orders": (ours,), "fence:group:billing": (of_group,)}
+    played.duty.run()
+    assert played.at["eu"] == {theirs}
 
 
 def test_a_released_topic_that_continues_is_looked_after_again(

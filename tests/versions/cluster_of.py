@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab import KafkaCluster
-from tests.support.zookeeper_cluster import ZooKeeperCluster
+from lab.zookeeper import ZooKeeperCluster
 
 ZOOKEEPER = ("1.0.2", "1.1.1", "2.1.1", "2.4.1", "2.7.2", "2.8.2", "3.3.2", "3.6.2", "3.9.1")
 """With ZooKeeper; the last version that had it is 3.9."""

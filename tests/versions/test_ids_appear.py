@@ -14,8 +14,8 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import TopicAlreadyExistsError
 from lab import KafkaCluster
+from lab.zookeeper import ZooKeeperCluster
 from tests.support import mirror_process as mp
-from tests.support.zookeeper_cluster import ZooKeeperCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

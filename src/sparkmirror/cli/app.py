@@ -23,6 +23,7 @@ from sparkmirror.cli.lint import lint
 from sparkmirror.cli.log_level import log_level
 from sparkmirror.cli.logs import tell_error
 from sparkmirror.cli.losses import losses
+from sparkmirror.cli.migration import migration
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.operator import operator
 from sparkmirror.cli.output import Format, Output, print_json, print_version
@@ -81,7 +82,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 """Verbs by task, in the order of the help.
 
-`losses`, `schemas`, `offsets` and `topics` have verbs of their own.
+`losses`, `schemas`, `migration`, `offsets` and `topics` have verbs of their own.
 """
 
 for panel, verbs in PANELS.items():
@@ -89,6 +90,7 @@ for panel, verbs in PANELS.items():
         app.command(rich_help_panel=panel)(verb)
 app.add_typer(losses, name="losses", rich_help_panel="Look")
 app.add_typer(schemas, name="schemas", rich_help_panel="Look")
+app.add_typer(migration, name="migration", rich_help_panel="Migrate applications")
 app.add_typer(offsets, name="offsets", rich_help_panel="Migrate applications")
 app.add_typer(topics, name="topics", rich_help_panel="Migrate applications")
 

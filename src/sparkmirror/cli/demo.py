@@ -45,6 +45,9 @@ def demo(
     live: Annotated[
         float, typer.Option("--live", min=0, metavar="SECONDS", help="Seconds to continue once the backlog is copied.")
     ] = 10.0,
+    migration: Annotated[
+        bool, typer.Option("--migration", help="Move the shop to the other cluster, and back, while a group reads it.")
+    ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave everything running until Ctrl-C, to try things.")] = False,
     directory: Annotated[
         Path | None,
@@ -59,15 +62,15 @@ def demo(
 
     Everything runs on this machine.
 
-    Exit codes: 0 every partition is identical, 1 a partition differs, 3 this machine lacks something, 130
-    interrupted.
+    Exit codes: 0 every partition is identical, 1 a partition differs, or the group has not read each record
+    once, 3 this machine lacks something, 130 interrupted.
 
     Example: sparkmirror demo --records 100000 --keep
     """
     set_up_logging(verbose)
     if not verbose:
         logging.getLogger("sparkmirror").setLevel(logging.WARNING)
-    show_class = _show_class()
+    show_class = _show_class(migration)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     show = show_class(_prepared(directory), brokers=brokers)
@@ -85,13 +88,14 @@ def demo(
         raise typer.Exit(1)
 
 
-def _show_class() -> type[Show]:
+def _show_class(migration: bool) -> type[Show]:
     require_spark("demo")
     try:
+        from sparkmirror.demo.moving_shop import MovingShow
         from sparkmirror.demo.show import Show
     except ImportError as error:
         raise SetupError(f"{error}; install the demo's packages with: pip install 'sparkmirror[demo]'") from error
-    return Show
+    return MovingShow if migration else Show
 
 
 def _prepared(directory: Path | None) -> Path:
@@ -129,8 +133,10 @@ def _mirrored(show: Show, backlog: Ends, live: float, keep: bool, output: Format
         show.wait_until_copied(backlog)
         show.watch(live)
         show.wait_until_copied(show.close_shop())
-        if not keep:
-            show.stop_mirror()
+    show.on_progress = lambda snapshot: None
+    exact = _migrated(show, live)
+    if not keep:
+        show.stop_mirror()
     with _step("Proof", "comparing") as step:
         proofs = show.prove()
         step.done("each batch of every partition read from both clusters and compared, byte for byte")
@@ -142,7 +148,21 @@ def _mirrored(show: Show, backlog: Ends, live: float, keep: bool, output: Format
         _keep_running(show)
     else:
         _say("\nIts live page can be seen while it runs: sparkmirror demo --keep  (make demo ARGS=--keep)")
-    return all(proof.identical for proof in proofs)
+    return exact and all(proof.identical for proof in proofs)
+
+
+def _migrated(show: Show, live: float) -> bool:
+    """Move the shop and back, if the show has a migration.
+
+    Return True if its group has read each record once.
+    """
+    from sparkmirror.demo.moving_shop import MovingShow
+
+    if not isinstance(show, MovingShow):
+        return True
+    from sparkmirror.cli.demo_migration import Story
+
+    return Story(show, LIVE_RECORDS_PER_S, live / 2).tell()
 
 
 def _keep_running(show: Show) -> None:

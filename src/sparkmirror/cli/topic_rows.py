@@ -29,7 +29,8 @@ def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
             "state": state(topic),
             "reason": topic.refused
             or next((each.reason for each in topic.partitions if each.reason), "")
-            or topic.late_words,
+            or topic.late_words
+            or ("it is the opposite flow's turn" if topic.waits else ""),
         }
         for topic in flow.topics
     ]
@@ -39,6 +40,8 @@ def state(topic: snapshot.Topic) -> str:
     """Return the topic's state in a word: the worst of the partitions' states."""
     if topic.refused or topic.gone or topic.released:
         return "refused" if topic.refused else "gone" if topic.gone else "released"
+    if topic.waits:
+        return PartitionState.WAITING.value
     there = {partition.state for partition in topic.partitions}
     worst = (PartitionState.PARKED, PartitionState.UNKNOWN, PartitionState.WAITING, PartitionState.PAUSED)
     return next((each.value for each in (*worst, PartitionState.RUNNING) if each in there), PartitionState.DONE.value)

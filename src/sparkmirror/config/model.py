@@ -392,6 +392,11 @@ class FlowConfig(Model):
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
     """True if small batches, and batches with gaps, become larger under a backlog."""
+    turn: Literal["", "first", "second"] = ""
+    """Place in a migration there and back: two opposite flows that keep names.
+
+    Each topic is copied by the flow whose turn it is; `first` begins. Empty: no migration.
+    """
     objective_seconds: int = 0
     """Promised lag, which metrics, page and doctor compare with; 0: no promise."""
     copies: bool = True

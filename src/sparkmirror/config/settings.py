@@ -243,6 +243,15 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         renamed="merge_tiny_batches",
     ),
     Setting(
+        name="sparkmirror.turn",
+        kind=Choice(("first", "second", "")),
+        place=KeyScope.CONNECTOR,
+        doc="Place among two opposite flows that take turns with each topic: `first` begins, `second` waits.",
+        origin="docs/topics.md",
+        model=FlowConfig,
+        renamed="turn",
+    ),
+    Setting(
         name="sparkmirror.objective.seconds",
         kind=Integer(0),
         place=KeyScope.CONNECTOR,

@@ -39,8 +39,7 @@ class ShopWriter:
     """
 
     def __init__(self, bootstrap_servers: str, seed: int = 1) -> None:
-        config = ClusterConfig(alias="shop", bootstrap_servers=tuple(bootstrap_servers.split(",")))
-        self._client = ClusterClient(config, "sparkmirror-shop")
+        self._client = _client(bootstrap_servers)
         self._events = {topic.name: events(topic, seed) for topic in SHOP}
         self._leaders: dict[str, dict[int, int]] = {}
         self._topic_ids: dict[str, bytes] = {}
@@ -77,6 +76,12 @@ class ShopWriter:
                 due[topic.name] -= count
                 self._write(topic, count)
             before = now
+
+    def move(self, bootstrap_servers: str) -> None:
+        """Write to another cluster from now on."""
+        self._client.close()
+        self._client = _client(bootstrap_servers)
+        self._leaders.clear()
 
     def close(self) -> None:
         self._client.close()
@@ -138,6 +143,11 @@ class ShopWriter:
         field = produce.topic_field(version, topic, self._topic_ids[topic])
         request = produce.produce_request(version, 0, self._client.client_id.encode(), _TIMEOUT_MS, {field: batches})
         return produce.read_answer(version, connection.exchange_raw(request))[1]
+
+
+def _client(bootstrap_servers: str) -> ClusterClient:
+    config = ClusterConfig(alias="shop", bootstrap_servers=tuple(bootstrap_servers.split(",")))
+    return ClusterClient(config, "sparkmirror-shop")
 
 
 def _batch(records: Sequence[ShopEvent], codec: int) -> bytearray:

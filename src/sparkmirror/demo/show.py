@@ -117,17 +117,23 @@ class Show:
             raise SetupError("\n".join(refused))
         self._writer = ShopWriter(self.source.bootstrap_servers)
         self.page = f"http://127.0.0.1:{free_ports(1)[0]}"
-        self.properties.write_text(
-            _PROPERTIES.format(
-                page=self.page,
-                source=SOURCE,
-                target=TARGET,
-                source_servers=self.source.bootstrap_servers,
-                target_servers=self.target.bootstrap_servers,
-                topics=", ".join(topic.name for topic in SHOP),
-                replicas=self._replicas,
-            )
+        self.properties.write_text(self.mirror_file())
+
+    def mirror_file(self) -> str:
+        """Return the mirror's file."""
+        return _PROPERTIES.format(
+            page=self.page,
+            source=SOURCE,
+            target=TARGET,
+            source_servers=self.source.bootstrap_servers,
+            target_servers=self.target.bootstrap_servers,
+            topics=", ".join(topic.name for topic in SHOP),
+            replicas=self._replicas,
         )
+
+    def copy_of(self, topic: str) -> str:
+        """Return the name of a topic's copy at the target."""
+        return f"{SOURCE}.{topic}"
 
     # --- the shop -------------------------------------------------------------------------------
 
@@ -159,8 +165,7 @@ class Show:
 
     def source_ends(self) -> Ends:
         """Return the present end offsets of the shop's partitions."""
-        with _admin(self.source, SOURCE) as admin:
-            return admin.end_offsets([(topic.name, index) for topic in SHOP for index in range(topic.partitions)])
+        return log_ends(self.source, SOURCE)
 
     def _shop(self) -> ShopWriter:
         if self._writer is None:
@@ -213,11 +218,12 @@ class Show:
         with _admin(self.target, TARGET) as admin:
             best, deadline = -1, time.monotonic() + PATIENCE_S
             while True:
-                ends = admin.end_offsets([(_remote(topic), partition) for topic, partition in goal])
+                wanted = {(self.copy_of(topic), partition): end for (topic, partition), end in goal.items()}
+                ends = admin.end_offsets(list(wanted))
                 short = [
-                    f"{_remote(topic)}-{partition} has {ends.get((_remote(topic), partition), 0):,} of {end:,} records"
-                    for (topic, partition), end in goal.items()
-                    if ends.get((_remote(topic), partition), 0) < end
+                    f"{topic}-{partition} has {ends.get((topic, partition), 0):,} of {end:,} records"
+                    for (topic, partition), end in wanted.items()
+                    if ends.get((topic, partition), 0) < end
                 ]
                 if not short:
                     return
@@ -268,7 +274,7 @@ class Show:
         proofs = compare_topics(
             self.source.bootstrap_servers,
             self.target.bootstrap_servers,
-            {topic.name: _remote(topic.name) for topic in SHOP},
+            {topic.name: self.copy_of(topic.name) for topic in SHOP},
         )
         compared, (written, _) = sum(proof.records for proof in proofs), self.written
         if all(proof.identical for proof in proofs) and compared < written:
@@ -315,8 +321,10 @@ sparkmirror.merge.tiny.batches = false
 """
 
 
-def _remote(topic: str) -> str:
-    return f"{SOURCE}.{topic}"
+def log_ends(cluster: DemoCluster, alias: str) -> Ends:
+    """Return the present end offsets of the shop's partitions at a cluster."""
+    with _admin(cluster, alias) as admin:
+        return admin.end_offsets([(topic.name, index) for topic in SHOP for index in range(topic.partitions)])
 
 
 def _admin(cluster: DemoCluster, alias: str) -> ClusterAdmin:

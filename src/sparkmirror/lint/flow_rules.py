@@ -237,6 +237,13 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         " where an alias holds the separator, write another separator",
     ),
     _shared(
+        "turns",
+        _ERROR,
+        TroubleKind.TURNS,
+        "write sparkmirror.turn = first for one flow and second for its opposite flow, with IdentityReplicationPolicy"
+        " in both and without transforms",
+    ),
+    _shared(
         "fan-in",
         _ERROR,
         TroubleKind.FAN_IN,

@@ -74,6 +74,7 @@ class PartitionCopies:
                 codec=self._codec,
                 merge_tiny=flow.merge_tiny_batches,
                 change=transform_of(flow.connect_transforms, route.route),
+                opposite=route.opposite,
             ),
             max_in_flight=most_in_flight(flow),
             now=now,

@@ -126,7 +126,8 @@ class Intake:
     """Prepare one partition's batches.
 
     `codec` is the codec to compress with; None keeps each batch's codec. `change` is applied to each record; None
-    copies bodies unchanged.
+    copies bodies unchanged. Batches of the producer id `opposite` are passed over: a migration's opposite flow has
+    copied them from the target (M1).
     """
 
     until: int = NO_END
@@ -136,8 +137,15 @@ class Intake:
     """
 
     def __init__(
-        self, *, read_committed: bool, codec: Codec | None, merge_tiny: bool, change: RecordChange | None = None
+        self,
+        *,
+        read_committed: bool,
+        codec: Codec | None,
+        merge_tiny: bool,
+        change: RecordChange | None = None,
+        opposite: int | None = None,
     ) -> None:
+        self._opposite = opposite
         self._read_committed = read_committed
         self._codec = codec
         self._change = change
@@ -244,7 +252,11 @@ class Intake:
 
     def _is_passed_over(self, header: BatchHeader, view: memoryview, transactions: Transactions | None) -> bool:
         dropped = transactions is not None and transactions.is_aborted(header, view)
-        return header.is_control or header.records == 0 or dropped
+        return header.is_control or header.records == 0 or dropped or self._comes_back(header)
+
+    def _comes_back(self, header: BatchHeader) -> bool:
+        """True if the opposite flow has copied the batch from the target."""
+        return self._opposite is not None and header.producer_id == self._opposite
 
     def _is_tiny(self, header: BatchHeader) -> bool:
         return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
@@ -274,6 +286,7 @@ class Intake:
         `joined_lone_records` tells for sure.
         """
         sent_as_they_are = self._codec is None and self._max_bytes is None and self._change is None
+        sent_as_they_are = sent_as_they_are and self._opposite is None
         return header.records == 1 and not header.attributes and sent_as_they_are and self._is_tiny(header)
 
     @property
@@ -315,6 +328,7 @@ class Intake:
     def _goes_whole(self, header: BatchHeader, upstream: int) -> bool:
         return (
             self._change is None
+            and not self._comes_back(header)
             and slow_path_reason(header) is None
             and header.records > 0
             and not (self._read_committed and header.attributes & TRANSACTIONAL_BIT)

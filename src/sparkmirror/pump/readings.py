@@ -63,6 +63,7 @@ class PositionReadings:
             order.identity,
             now_s,
             read_committed=flow.fetch.isolation_level == "read_committed",
+            turns=bool(flow.turn),
         )
         self._loop = loop
         self._source, self._target = clients.source, clients.target

@@ -40,6 +40,8 @@ class FlowState(StrEnum):
     """
     NOTHING = "nothing to copy"
     """No source topic but heartbeats matches."""
+    WAITS = "waits for its turn"
+    """Each topic is live in the opposite direction (`sparkmirror.turn`)."""
     CAUGHT_UP = "caught up"
 
 

@@ -15,6 +15,12 @@ class GroupState(StrEnum):
 
     Where offsets are set, the target's group has these offsets, or its own later offsets.
     """
+    MOVED = "moved"
+    """The flow leaves the group alone: it lives at the target, or did so (M5).
+
+    Its topics have moved to the target (`topics done`), and there it has members, or is at or behind the copies' end;
+    or it reads at the source what the opposite flow has copied.
+    """
     CATCHING_UP = "catching up"
     """The group has read records that are not copied yet.
 
@@ -53,17 +59,20 @@ def standing(
     missing: Iterable[str] = (),
     beyond: Iterable[str] = (),
     ahead: Iterable[str] = (),
+    moved: Iterable[str] = (),
     synced_ms: int | None = None,
 ) -> GroupStanding:
     """Return a group's standing.
 
     `missing` has the reasons for partitions without an offset at the target, `beyond` for partitions in which the group
-    is beyond the source's end, `ahead` for partitions where the copy has not caught up.
+    is beyond the source's end, `ahead` for partitions where the copy has not caught up, `moved` for partitions in which
+    the flow leaves the group alone.
     """
     for state, given in (
         (GroupState.NOT_SYNCED, missing),
         (GroupState.BEYOND_END, beyond),
         (GroupState.CATCHING_UP, ahead),
+        (GroupState.MOVED, moved),
     ):
         if reasons := list(given):
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""

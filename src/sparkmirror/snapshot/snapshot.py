@@ -163,6 +163,8 @@ class Topic:
     partitions: tuple[Partition, ...] = ()
     released: bool = False
     """True if the writers have moved to the copy (`sparkmirror topics done`)."""
+    waits: bool = False
+    """True if it is the opposite flow's turn (`sparkmirror.turn`)."""
     gone: bool = False
     """True if the topic was deleted at the source; its copy stays."""
     refused: str = ""

@@ -14,7 +14,7 @@ version, int8 kind, then
 - kind 1, a claim: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.
 
 A claim's value: int16 version, int8 flags (1 confirmed, 2 shared, 4 heals, 8 altered, 16 ended,
-32 changed), int64 producer id,
+32 changed, 64 turn), int64 producer id,
 int16 producer epoch, 16 bytes source topic id, int32 source leader epoch, int64 upstream and int64 downstream offset of
 the first record. Then two lists, each after its length as an unsigned varint: the runs, each as the gap before and the
 length (two varints); and the announced batches, each as varint records, int8 codec, uint32 CRC, int64 base and int64
@@ -24,6 +24,7 @@ max timestamp. Kind 3's value: int16 version, int32 number. `identity` has the o
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import random
 import struct
 from bisect import bisect_right
@@ -42,7 +43,7 @@ from sparkmirror.kafka.wire.splice import Run
 
 _VERSION = 1
 _IDENTITY, _SEGMENT, _LINK, _HOMES, _SOURCE = 0, 1, 2, 3, 4
-_CONFIRMED, _SHARED, _HEALS, _ALTERED, _ENDED, _CHANGED = 1, 2, 4, 8, 16, 32
+_CONFIRMED, _SHARED, _HEALS, _ALTERED, _ENDED, _CHANGED, _TURN = 1, 2, 4, 8, 16, 32, 64
 _LAST_OFFSET, _MOST_RECORDS = (1 << 63) - 1, (1 << 31) - 1
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
@@ -138,6 +139,11 @@ class Claim:
 
     Then a copy has the source record's time, but perhaps another content.
     """
+    turn: bool = False
+    """True if a turn of a migration begins here (`turn_claim`, M2).
+
+    Such a claim has no batches. Records that the log has behind it, before the flow's first, are stragglers'.
+    """
 
     @property
     def key(self) -> ClaimKey:
@@ -220,6 +226,7 @@ class Claim:
             confirmed=True,
             heals=False,
             altered=False,
+            turn=False,
         )
 
 
@@ -280,6 +287,29 @@ def start_claim(
         runs=(Run(upstream, 0),),
         altered=altered,
     )
+
+
+def turn_claim(
+    identity: Identity,
+    target: tuple[bytes, int],
+    source_topic_id: bytes,
+    *,
+    sequence: int,
+    upstream: int,
+    downstream: int,
+) -> Claim:
+    """Return the claim with which a turn of a migration begins in a partition.
+
+    It keeps all earlier claims (M3). Its incarnation is a hash of the target partition and both offsets, so that
+    writing it twice is one record (M2). `upstream` is where the topic's own records begin at the source, `downstream`
+    where they will lie at the target.
+    """
+    claim = start_claim(
+        identity, target, source_topic_id, sequence=sequence, upstream=upstream, downstream=downstream, altered=True
+    )
+    topic_id, partition = target
+    digest = hashlib.sha256(topic_id + struct.pack(">iqq", partition, downstream, upstream)).digest()
+    return dataclasses.replace(claim, incarnation=int.from_bytes(digest[:8], "big") >> 2, turn=True)
 
 
 class RunsBySequence:
@@ -357,7 +387,8 @@ def claim_record(claim: Claim) -> Record:
             | _HEALS * claim.heals
             | _ALTERED * claim.altered
             | _ENDED * claim.ended
-            | _CHANGED * claim.changed,
+            | _CHANGED * claim.changed
+            | _TURN * claim.turn,
             claim.producer_id,
             claim.producer_epoch,
             claim.source_topic_id,
@@ -503,6 +534,7 @@ def _read(key: bytes, value: bytes | None) -> OwnTopicRecord | None:
         altered=bool(flags & _ALTERED),
         ended=bool(flags & _ENDED),
         changed=bool(flags & _CHANGED),
+        turn=bool(flags & _TURN),
     )
 
 

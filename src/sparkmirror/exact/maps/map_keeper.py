@@ -114,6 +114,11 @@ class MapKeeper:
                 answers |= dict.fromkeys(logs, Unmapped(str(error)))
         return answers
 
+    @property
+    def has_flow(self) -> bool:
+        """True if the flow has an identity at the target, as of the last `refresh`."""
+        return self._identity is not None
+
     def close(self) -> None:
         """Free the maps' files."""
         for partition_map in self._maps.values():

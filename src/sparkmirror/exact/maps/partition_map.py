@@ -135,6 +135,33 @@ class PartitionMap:
         ]
         return tuple(sorted(stretch for stretch in between if 0 < stretch.first < stretch.end))
 
+    def is_of_another_turn(self, upstream: int) -> bool:
+        """True if a reader at a source offset reads the opposite flow's copies.
+
+        Or it has just read them. Then the position at the target is not for this flow to set (M5).
+        """
+        turns = [start for start in self._starts.values() if start.turn]
+        ended = any(
+            start.upstream == upstream and self.offsets.end_below(start.downstream) != start.downstream
+            for start in turns
+        )
+        return ended or (bool(turns) and self.foreign_range(upstream=upstream) is not None)
+
+    def foreign_from(self, first: int) -> int | None:
+        """Return how many target offsets from `first` on are not this flow's records.
+
+        The flow's records there follow a start at or behind `first`; None if the claims do not tell.
+        """
+        copied = self.offsets.copied
+        if copied.downstream <= first:
+            return max(self.log.end - first, 0)
+        starts = [start for start in self._starts.values() if start.downstream >= first]
+        if not starts:
+            return None
+        begin = min(starts, key=_downstream)
+        between = (copied.downstream - copied.records) - (begin.downstream - begin.sequence)
+        return begin.downstream - first + between + self.log.end - copied.downstream
+
     @property
     def begins(self) -> int:
         """Downstream offset of this flow's last start; later records are at or after it."""
@@ -316,3 +343,7 @@ def copied_below(claims: Sequence[Claim], tail: LastBatch | None, high_watermark
 
 def _sequence(claim: Claim) -> int:
     return claim.sequence
+
+
+def _downstream(claim: Claim) -> int:
+    return claim.downstream

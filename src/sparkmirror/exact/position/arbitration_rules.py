@@ -160,7 +160,8 @@ def is_confirmed(seam: Seam) -> Decision | None:
 def begins_at_start(seam: Seam) -> Decision | None:
     """Apply where nothing was claimed before a start.
 
-    Among several starts the lowest upstream offset counts: it loses nothing.
+    Among several starts the lowest upstream offset counts: it loses nothing. Of the starts of turns the last counts:
+    in an earlier turn without a record nothing was copied.
     """
     return _lowest(seam.candidates.starts) if seam.best < Match.POSSIBLE and seam.before is None else None
 
@@ -263,7 +264,12 @@ def undecidable(batches: Sequence[JudgedBatch]) -> str:
 
 
 def _lowest(starts: Sequence[Claim]) -> NewSpan | None:
-    """Return the start with the lowest upstream offset, if any."""
+    """Return the last turn's start, else the start with the lowest upstream offset.
+
+    None without any start.
+    """
+    if turns := [start for start in starts if start.turn]:
+        return NewSpan(max(turns, key=_upstream), None, shared=False)
     return NewSpan(min(starts, key=_upstream), None, shared=len(starts) > 1) if starts else None
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sparkmirror.exact.durable.losses import Loss, LossLedger, standing_notes
 from sparkmirror.exact.position.foreign import ForeignRecords
-from sparkmirror.exact.position.loss_detection import not_ours, stretch_of
+from sparkmirror.exact.position.loss_detection import Writers, not_ours, stretch_of
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
@@ -24,16 +24,16 @@ class ForeignNotes:
         ledger: LossLedger,
         routes: Mapping[TopicPartition, PartitionPair],
         topic_ids: Mapping[str, bytes],
-        moved: Callable[[str], bool] = lambda _: False,
+        writers: Callable[[str], Writers] = lambda _: Writers.UNSAID,
     ) -> None:
         """Take the pairs by target partition, and the target topics' ids.
 
-        `moved` tells whether a source topic's writers have moved to the copy.
+        `writers` tells where a source topic's own writers write.
         """
         self._ledger = ledger
         self._routes = routes
         self._topic_ids = topic_ids
-        self._moved = moved
+        self._writers = writers
 
     def note(self, partition: TopicPartition, stretch: ForeignRecords) -> None:
         """Note a stretch in the ledger.
@@ -41,8 +41,8 @@ class ForeignNotes:
         Call `note` before claims are written behind the stretch: no process searches for the stretch again afterwards.
         """
         route = self._routes[partition]
-        moved = self._moved(route.source_topic)
-        self._ledger.record(not_ours(route, self._topic_ids[partition[0]], stretch, moved=moved))
+        writers = self._writers(route.source_topic)
+        self._ledger.record(not_ours(route, self._topic_ids[partition[0]], stretch, writers))
 
     def known(self, partition: TopicPartition) -> list[ForeignRecords]:
         """Return all noted stretches in a partition, without the target's later losses."""

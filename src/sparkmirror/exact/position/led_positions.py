@@ -19,6 +19,7 @@ from sparkmirror.exact.durable.losses import LossLedger
 from sparkmirror.exact.position.decision import TargetReading
 from sparkmirror.exact.position.foreign_notes import ForeignNotes
 from sparkmirror.exact.position.log_probe import LogProbe
+from sparkmirror.exact.position.loss_detection import Writers
 from sparkmirror.exact.position.resolving import PositionResolver, Resolved, resolve_replicated
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.exact.position.target_reading import TargetReader, Unserved
@@ -38,11 +39,11 @@ class LedPositions:
         leader: int,
         pairs: Sequence[PartitionPair],
         topics: Mapping[str, TopicLeaders],
-        moved: Callable[[str], bool] = lambda _: False,
+        writers: Callable[[str], Writers] = lambda _: Writers.UNSAID,
     ) -> None:
         """Take the pairs, and their target topics' metadata.
 
-        `moved` tells whether a source topic's writers have moved to the copy.
+        `writers` tells where a source topic's own writers write.
         """
         self.ids = {pair.target_topic: topics[pair.target_topic].topic_id for pair in pairs}
         """Topic id by target topic."""
@@ -54,7 +55,7 @@ class LedPositions:
             claim_log,
             LogProbe(target, leader, self.ids, identity),
             identity,
-            ForeignNotes(ledger, {pair.target: pair for pair in pairs}, self.ids, moved),
+            ForeignNotes(ledger, {pair.target: pair for pair in pairs}, self.ids, writers),
         )
 
     def read(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, TargetReading | Unserved]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from sparkmirror.config import LossPolicy
@@ -21,6 +22,14 @@ from sparkmirror.kafka.wire.topic_ids import same_topic
 
 TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
 """Remedy for a partition whose progress nothing tells any more."""
+
+
+class Writers(Enum):
+    """Place of a source topic's own writers, as operators have said it."""
+
+    UNSAID = "not said"
+    MOVED = "at the target"
+    IN_TURNS = "where the topic is live"
 
 
 class LedgerPosition(NamedTuple):
@@ -54,7 +63,7 @@ def look_for_losses(
     appended: int = -1,
     cut_at: int | None = None,
     passed: tuple[int, int] = (-1, -1),
-    moved: bool = False,
+    writers: Writers = Writers.UNSAID,
 ) -> Found:
     """Return the losses between the last copied record and the source's log.
 
@@ -64,7 +73,7 @@ def look_for_losses(
     - `cut_at` is the source offset from which on the source's log is not the copied log (`cut_in`).
     - `passed` has an upstream and a downstream offset. When the copy ended at the downstream offset, no record was left
       at the source below the upstream offset: only markers may be between.
-    - `moved` says that the topic's writers have moved to the target.
+    - `writers` says where the topic's own writers write.
     """
     cut = halted_at_target(known)
     if (halted := _cut_and_emptied(route, target_topic_id, position, cut, appended)) is not None:
@@ -77,7 +86,7 @@ def look_for_losses(
     # The copy continues, so the halting losses are healed.
     losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]
     # The notes come last, so that the losses don't overrule the notes.
-    losses += [not_ours(route, target_topic_id, stretch, moved=moved) for stretch in foreign]
+    losses += [not_ours(route, target_topic_id, stretch, writers) for stretch in foreign]
     resume_at = position.upstream
     if position.source_topic_id is not None and not same_topic(position.source_topic_id, source_topic_id):
         losses.append(recreated_loss(route, at, position.upstream or 0, policy))
@@ -233,10 +242,24 @@ def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: 
     return _loss(LossKind.ALTERED, route, at, first, end, action, words)
 
 
-def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecords, *, moved: bool = False) -> Loss:
+def turned(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: int) -> Loss:
+    """Return the entry for a later turn of a migration, which is expected (M3).
+
+    The flow had copied up to `copied_to`; its turn begins at `upstream`, after the opposite flow's copies.
+    """
+    words = (
+        f"offsets {copied_to} to {upstream - 1} of source {route.source_topic}-{route.partition} came from the target "
+        "in the turn before, so they are not copied; the next turn begins after them"
+    )
+    return _loss(LossKind.ALTERED, route, at, copied_to, upstream, "expected", words)
+
+
+def not_ours(
+    route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecords, writers: Writers = Writers.UNSAID
+) -> Loss:
     """Return the note on a stretch with foreign records or fence markers.
 
-    With `moved` the operator has said that the topic's writers have moved to the target.
+    Of topics that two flows take turns with, the records are a straggler's: the other side lacks them.
     """
     at = LedgerPosition(target_topic_id, stretch.first)
     if stretch.fence:
@@ -249,9 +272,15 @@ def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecor
         f"a foreign producer wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
         f"{route.partition}: they are stepped over, and offsets still translate exactly; "
     )
-    if moved:
+    if writers is Writers.MOVED:
         words += "the topic's writers have moved there"
         return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "expected", words)
+    if writers is Writers.IN_TURNS:
+        words += (
+            "the topic is not live there, so these records are there only: stop that producer, and write them again "
+            "where the topic is live"
+        )
+        return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
     words += (
         f"has the topic's producer moved there? Then say so: sparkmirror topics done FILE --topics "
         f"{re.escape(route.source_topic)}; else keep foreign producers away from it"

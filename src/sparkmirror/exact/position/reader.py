@@ -17,13 +17,14 @@ from sparkmirror.config import LossPolicy
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim
 from sparkmirror.exact.durable.identity import Identity
-from sparkmirror.exact.durable.losses import Loss, LossLedger
+from sparkmirror.exact.durable.known_topics import TopicMemory
+from sparkmirror.exact.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
 from sparkmirror.exact.position.cause import Cause, cause_of_loss
 from sparkmirror.exact.position.decision import Doubt, Position, TargetReading
 from sparkmirror.exact.position.last_records import Likeness, LogSide
 from sparkmirror.exact.position.led_positions import LedPositions
-from sparkmirror.exact.position.loss_detection import cut_in, look_for_losses, shrunk
+from sparkmirror.exact.position.loss_detection import Writers, cut_in, look_for_losses, shrunk
 from sparkmirror.exact.position.lost_claims import LostClaims, claims_gone
 from sparkmirror.exact.position.resolving import Resolved, Superseded, assert_present
 from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
@@ -33,6 +34,7 @@ from sparkmirror.kafka.cluster.leader_epochs import EpochEnd, EpochStart, epoch_
 from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.kafka.cluster.topic_configs import CLEANUP_POLICY, topic_configs
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
@@ -67,8 +69,11 @@ class PositionReader:
         clock: Callable[[], float],
         *,
         read_committed: bool = False,
+        turns: bool = False,
     ) -> None:
+        """Prepare the reader; with `turns` the flow takes turns with its opposite flow."""
         self._clock = clock
+        self._turns = turns
         self._read_committed = read_committed
         self._source = source
         self._target = target
@@ -228,7 +233,7 @@ class PositionReader:
             target_leader,
             routes,
             target,
-            lambda topic: topic in self.writers_moved,
+            self._writers,
         )
         readings = positions.read([route.target for route in routes])
         read = positions.readings
@@ -289,6 +294,11 @@ class PositionReader:
             except Unserved as error:
                 results[route] = Refusal(str(error), transient=True, cause=error.cause)
         return results
+
+    def _writers(self, source_topic: str) -> Writers:
+        if self._turns:
+            return Writers.IN_TURNS
+        return Writers.MOVED if source_topic in self.writers_moved else Writers.UNSAID
 
     def _dated(
         self, leader: int, read: Mapping[TopicPartition, TargetReading], read_at: float
@@ -368,6 +378,8 @@ class PositionReader:
             appended = reported.appended_to(target_topic_id)
             if position.unclaimed and appended > target.log_start:
                 return Refusal(claims_gone(target, appended), cause=Cause.CLAIMS_LOST)
+            if position.unclaimed and self._is_original(route):
+                return Refusal(self._originals(route, target))
             cause = Cause.POSITION if position.wait else Cause.CLAIMS_LOST if position.claims_lost else Cause.OTHER
             return Refusal(position.reason, transient=position.wait, cause=cause)
         leader = source.partitions[route.partition]
@@ -389,7 +401,7 @@ class PositionReader:
             appended=reported.appended_to(target_topic_id),
             cut_at=cut_at,
             passed=(reported.upstream, reported.downstream) if reported.is_of(target_topic_id) else (-1, -1),
-            moved=route.source_topic in self.writers_moved,
+            writers=self._writers(route.source_topic),
         )
         for loss in history.losses:
             self._ledger.record(loss)
@@ -414,6 +426,26 @@ class PositionReader:
             read_at=read_at,
             replicated=target.is_replicated(position),
             compacted=self._is_compacted(route.source_topic),
+        )
+
+    def _is_original(self, route: PartitionPair) -> bool:
+        """True if the opposite flow has copied the source topic from the target topic.
+
+        Its own records at the source tell. If they can't be read the answer is False.
+        """
+        theirs = TopicMemory(TopicLog(self._source, losses_topic(self._target.config.alias)))
+        try:
+            copy = theirs.known.get(route.source_topic)
+        except ConnectionError:
+            return False
+        return copy is not None and copy.source_topic == route.target_topic
+
+    def _originals(self, route: PartitionPair, target: TargetReading) -> str:
+        here, there = self._source.config.alias, self._target.config.alias
+        return (
+            f"the target partition holds offsets {target.log_start} to {target.log_end_after - 1}: they are the "
+            f"originals that flow {there}->{here} has copied to {route.source_topic}, so delete nothing; to send back "
+            "what is written to the copy from now on, let both flows take turns (sparkmirror.turn; docs/topics.md)"
         )
 
     def _cut_at(

@@ -202,7 +202,7 @@ class PositionResolver:
         The number counts only if the log has none of the flow's records, so that the log's end alone tells the
         position; else the number is 0. Behind a claim that says only where the flow begins the flow has no record: the
         first batch there is claimed. But as long as the log shows records there, the records may be another mirror's,
-        and no pump may pass over these records.
+        and no pump may pass over these records. Only where a turn of a migration begins they are stragglers' (M2).
         """
         end = reading.log_end_after
         if reading.last_sequence is not None or reading.log_end_before != end:
@@ -212,6 +212,9 @@ class PositionResolver:
         newest = (reached(claims, reading) or claims[:1])[-1]  # claims on lost records tell nothing of the log's end
         if newest.is_start and reading.log_start == end:
             return max(end - newest.downstream, 0)
+        if newest.is_start and newest.turn:
+            begin = max(newest.downstream, reading.log_start)
+            return max(end - newest.downstream, 0) if self._probe.foreign_only(partition, begin, end) else None
         known = self._foreign.known(partition)
         if self._probe.was_fenced:
             known += [ForeignRecords(*fence) for fence in self._fences(partition, reading, newest.downstream, end)]

@@ -125,14 +125,18 @@ class Acl:
         )
 
 
-def read_acls(client: ClusterClient, *resources: AclResource) -> set[Acl]:
-    """Read all ACLs on these kinds of resources.
+def read_acls(client: ClusterClient, *resources: AclResource, broker: int | None = None) -> set[Acl]:
+    """Read all ACLs on these kinds of resources, as one broker knows them.
 
-    Raises `SecurityDisabled`, and `ClusterUnreachable` if the principal may not read ACLs.
+    `broker` is its node id; without it the first one that answers. Raises `SecurityDisabled`, `ClusterUnreachable` if
+    the principal may not read ACLs, and with `broker` other `ConnectionError`s.
     """
     acls: set[Acl] = set()
     for resource in resources:
-        answer = client.ask_any(functools.partial(_question, resource))
+        if broker is None:
+            answer = client.ask_any(functools.partial(_question, resource))
+        else:
+            answer = client.ask(broker, _question(resource))
         if answer.error_code == ErrorCode.SECURITY_DISABLED:
             raise SecurityDisabled
         if answer.error_code:

@@ -11,6 +11,12 @@ from sparkmirror.kafka.cluster.coordinators import PASSING, Coordinators
 from sparkmirror.kafka.cluster.permissions import operations_of
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 
+_OF_MISSING_GROUPS = 5
+"""Newest DescribeGroups version with the operations on missing groups.
+
+From version 6 on a missing group is an error (KIP-1043), and a group with another type than `classic` as well.
+"""
+
 
 def cluster_operations(client: ClusterClient) -> frozenset[str] | None:
     """Read the allowed operations on the cluster; None before Kafka 2.8."""
@@ -31,7 +37,7 @@ def group_operations(client: ClusterClient, wanted: Iterable[str]) -> dict[str, 
     def ask(broker: int, groups: Sequence[str]) -> dict[str, int]:
         request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=True)
         passing = {}
-        for entry in client.ask(broker, request).groups:
+        for entry in client.ask(broker, request, newest=_OF_MISSING_GROUPS).groups:
             if entry.error_code in PASSING:
                 passing[entry.group_id] = entry.error_code
             else:

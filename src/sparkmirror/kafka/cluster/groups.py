@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from sparkmirror.chunks import chunks
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.coordinators import PASSING, PATIENCE_S, Coordinators, group_refusal
+from sparkmirror.kafka.cluster.group_members import DescribedGroups, describe_groups
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.rpc import AnswerTooLarge
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -101,24 +102,9 @@ class Groups:
                 return {listed.group: listed for answer in answers for listed in map(_listed, answer.groups)}
             self._coordinators.pause(code, "listing its groups", deadline)
 
-    def members(self, group: str) -> int | None:
-        """Read how many members a classic group has.
-
-        None if the coordinator does not tell. Raises `ConnectionError`s.
-        """
-        sizes: list[int] = []
-
-        def ask(broker: int, chunk: Sequence[str]) -> dict[str, int]:
-            passing = {}
-            for described in self._client.ask(broker, DescribeGroupsRequest(groups=list(chunk))).groups:
-                if described.error_code in PASSING:
-                    passing[described.group_id] = described.error_code
-                elif not described.error_code:
-                    sizes.append(len(described.members))
-            return passing
-
-        self._coordinators.ask_each([group], ask, {}, "reading the members of groups")
-        return sizes[0] if sizes else None
+    def described(self, groups: Iterable[str]) -> DescribedGroups:
+        """Read these groups' members, as `describe_groups` does."""
+        return describe_groups(self._client, groups, coordinators=self._coordinators)
 
     def committed(self, groups: Iterable[str]) -> FetchedOffsets:
         """Read these groups' committed offsets, by topic and partition."""

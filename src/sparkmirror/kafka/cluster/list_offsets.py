@@ -79,7 +79,7 @@ class KnownLeaders:
     def of(self, client: ClusterClient, partitions: Set[TopicPartition]) -> Mapping[int, Sequence[TopicPartition]]:
         """Return the partitions by leader; partitions without a leader are left out."""
         if partitions != self._partitions or not self._led.keys() <= set(client.brokers):
-            led = _by_leader(client, partitions)
+            led = led_partitions(client, partitions)
             complete = sum(map(len, led.values())) == len(partitions)
             self._partitions, self._led = (frozenset(partitions), led) if complete else (frozenset(), {})
             return led
@@ -96,6 +96,7 @@ def offsets_by_leader(
     timestamp: int,
     *,
     read_committed: bool = False,
+    replica_id: int = CONSUMER,
     known: KnownLeaders | None = None,
 ) -> dict[TopicPartition, int]:
     """Ask each partition's leader for one offset, as `list_offsets` does.
@@ -110,8 +111,15 @@ def offsets_by_leader(
         moving: set[TopicPartition] = set()
         try:
             for leader, led in known.of(client, wanted).items():
-                for chunk in _chunks(led):
-                    listed = list_offsets(client, leader, chunk, timestamp, isolation_level=int(read_committed))
+                for chunk in topic_chunks(led):
+                    listed = list_offsets(
+                        client,
+                        leader,
+                        chunk,
+                        timestamp,
+                        replica_id=replica_id,
+                        isolation_level=int(read_committed),
+                    )
                     offsets |= {partition: answer.offset for partition, answer in listed.items() if not answer.error}
                     moving |= {partition for partition, answer in listed.items() if answer.error in _MOVING}
         except ConnectionError:
@@ -125,7 +133,8 @@ def offsets_by_leader(
     return offsets
 
 
-def _by_leader(client: ClusterClient, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+def led_partitions(client: ClusterClient, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    """Read the partitions by leader; partitions without a leader are left out."""
     wanted = sorted(partitions)
     leaders = client.metadata({topic for topic, _ in wanted}) if wanted else {}
     led: dict[int, list[TopicPartition]] = {}
@@ -136,7 +145,8 @@ def _by_leader(client: ClusterClient, partitions: Iterable[TopicPartition]) -> d
     return led
 
 
-def _chunks(partitions: Sequence[TopicPartition]) -> Iterator[dict[str, list[int]]]:
+def topic_chunks(partitions: Sequence[TopicPartition]) -> Iterator[dict[str, list[int]]]:
+    """Yield the partitions' indexes by topic, for one request each."""
     for start in range(0, len(partitions), PARTITIONS_PER_REQUEST):
         topics: dict[str, list[int]] = {}
         for topic, index in partitions[start : start + PARTITIONS_PER_REQUEST]:

@@ -68,6 +68,25 @@ def batches_at(
     is called for a partition with bytes that are no batch. A batch's bytes are valid until the next batch is asked for.
     Raises `RangeUnread` and other `ConnectionError`s.
     """
+    yield from batches_from(
+        client, topics, wanted, read_committed=read_committed, damaged=damaged, more=lambda *_: False
+    )
+
+
+def batches_from(
+    client: ClusterClient,
+    topics: Mapping[str, TopicLeaders],
+    wanted: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool,
+    damaged: Callable[[TopicPartition, ValueError], None],
+    more: Callable[[TopicPartition, int], bool],
+) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
+    """Yield each partition's data batches from the wanted offset on, as `batches_at`.
+
+    After each batch `more` is asked with the partition and the offset after the batch. A partition ends at the log end
+    at the latest.
+    """
     for leader, partitions in _by_leader(topics).items():
         led = {(topic, index) for topic, indexes in partitions.items() for index in indexes}
         yield from _of_leader(
@@ -77,6 +96,7 @@ def batches_at(
             {partition: offset for partition, offset in wanted.items() if partition in led},
             read_committed,
             damaged,
+            more,
         )
 
 
@@ -87,6 +107,7 @@ def _of_leader(
     pending: dict[TopicPartition, int],
     read_committed: bool,
     damaged: Callable[[TopicPartition, ValueError], None],
+    more: Callable[[TopicPartition, int], bool],
 ) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
     patience = Patience()
     while pending:
@@ -109,7 +130,8 @@ def _of_leader(
                     pending[partition] = following
                     if batch is not None:
                         yield partition, batch, following
-                        break
+                        if not more(partition, following):
+                            break
                 else:
                     if pending[partition] < readable_end(part, read_committed=read_committed):
                         continue

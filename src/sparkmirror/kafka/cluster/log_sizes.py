@@ -1,8 +1,12 @@
-"""DescribeLogDirs: partition sizes on their leader's disks, in bytes."""
+"""Sizes of partitions on their leaders' disks, and brokers' free space.
+
+All in bytes, as DescribeLogDirs tells them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kafka.protocol.admin import DescribeLogDirsRequest
 
@@ -29,3 +33,29 @@ def log_sizes(client: ClusterClient, broker: int, partitions: Mapping[str, Seque
         for part in topic.partitions
         if not part.is_future_key
     }
+
+
+class DiskSpace(NamedTuple):
+    """Space of the directories that hold brokers' logs."""
+
+    total: int
+    free: int
+
+
+def disk_space(client: ClusterClient, brokers: Iterable[int]) -> DiskSpace | None:
+    """Return the brokers' space; None if any does not tell.
+
+    They tell since Kafka 3.3 (KIP-827), to principals with DESCRIBE on the cluster. Raises `ConnectionError`s.
+    """
+    total = free = 0
+    for broker in brokers:
+        directories = client.ask(broker, DescribeLogDirsRequest(topics=[])).results
+        if not directories:
+            return None
+        for directory in directories:
+            size, usable = (getattr(directory, name, None) for name in ("total_bytes", "usable_bytes"))
+            if directory.error_code or size is None or usable is None or size < 0 or usable < 0:
+                return None
+            total += size
+            free += usable
+    return DiskSpace(total, free)

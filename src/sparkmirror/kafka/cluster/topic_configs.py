@@ -66,17 +66,25 @@ def broker_config(client: ClusterClient, name: str) -> str | None:
 
     None if the broker does not have the property.
     """
+    return broker_properties(client, [name]).get(name)
+
+
+def broker_properties(client: ClusterClient, names: Sequence[str] | None = None) -> dict[str, str | None]:
+    """Read these properties, or all, from the first broker that answers.
+
+    None stands for a value that the broker hides. Properties that it does not have, or does not tell, are left out.
+    """
     client.metadata([])
     living = sorted(client.brokers)
     for broker in living:
         try:
-            answer = client.ask(broker, _request(_BROKER, [str(broker)], [name]))
+            answer = client.ask(broker, _request(_BROKER, [str(broker)], names))
         except ConnectionError:
             if broker == living[-1]:
                 raise
             continue
-        return next((entry.value for result in answer.results for entry in result.configs if entry.name == name), None)
-    return None
+        return {entry.name: entry.value for result in answer.results for entry in result.configs}
+    return {}
 
 
 def _request(kind: int, resources: Sequence[str], names: Sequence[str] | None) -> Any:

@@ -165,6 +165,10 @@ def raw_bound(api_key: int, size: int) -> AnswerBound:
             return fetch_bound(0, 1)
         case 2:
             return AnswerBound("ListOffsets", SMALL + 4 * size)
+        case 69:
+            return AnswerBound("ConsumerGroupDescribe", LISTING)
+        case 89:
+            return AnswerBound("StreamsGroupDescribe", LISTING)
         case 90:
             return AnswerBound("DescribeShareGroupOffsets", LISTING)
         case 91:

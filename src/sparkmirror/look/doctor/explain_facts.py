@@ -35,7 +35,7 @@ from sparkmirror.kafka.wire.error_codes import NOT_AUTHORIZED
 from sparkmirror.look.doctor.explain_group import explain_group
 from sparkmirror.look.doctor.explain_names import group_answer, topic_answers
 from sparkmirror.look.doctor.explain_topic import explain_topic
-from sparkmirror.look.doctor.explanation import Explanation, GroupFacts, Running, Side, TopicFacts
+from sparkmirror.look.doctor.explanation import Explanation, GroupFacts, Running, TopicFacts, TopicSide
 from sparkmirror.mirror.sync.checkpoints import is_looked_after
 from sparkmirror.mirror.sync.flow_troubles import FlowTrouble, fatal_fan_in
 from sparkmirror.mirror.sync.other_flows import OtherFlows, RefusedSecond, refusal_of_second
@@ -189,14 +189,14 @@ def _topic_facts(
 
 def _side(
     cluster: _Cluster, config: ClusterConfig, topic: str, needed: frozenset[str], there: TopicDescription | None
-) -> Side:
+) -> TopicSide:
     operations = (cluster.ask(lambda _, client: topic_operations(client, [topic])) or {}).get(topic)
 
     def acls() -> set[Acl]:
         return cluster.ask(lambda _, client: topic_acls(client)) or set()
 
     partitions = len(there.partitions) if there is not None else None
-    return Side(
+    return TopicSide(
         alias=config.alias,
         trouble=cluster.trouble,
         partitions=partitions,

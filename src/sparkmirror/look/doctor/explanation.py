@@ -142,7 +142,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class TopicSide:
     """A topic, or a topic's copy, at one cluster."""
 
     alias: str
@@ -184,8 +184,8 @@ class TopicFacts:
     partition: int | None
     names: tuple[NameAnswer, ...]
     """Results of the checks by name."""
-    source: Side
-    target: Side
+    source: TopicSide
+    target: TopicSide
     remote: str = ""
     """Name of the topic's copy."""
     fan_in: FlowTrouble | RefusedSecond | None = None

@@ -145,7 +145,7 @@ def _of_records(flow: Flow) -> Iterator[CutOverCheck]:
     away = flow.state in (FlowState.UNREACHABLE, FlowState.WRONG_CLUSTER)
     yield from _no("Both clusters answer", [flow.reason or flow.state.value] if away else [], "yes")
     nothing = flow.state is FlowState.NOTHING
-    topics = sum(bool(topic.partitions or topic.released) for topic in flow.topics)
+    topics = sum(bool(topic.partitions or topic.released or topic.waits) for topic in flow.topics)
     if nothing or topics:
         why = [f"nothing is copied: {flow.reason or 'no topic of the source matches'}"] if nothing else []
         yield from _no("Topics are copied", why, count(topics, "topic"))

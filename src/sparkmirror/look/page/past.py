@@ -23,6 +23,7 @@ _TONES = {
     FlowState.COPYING: Tone.WORKING,
     FlowState.HELD_UP: Tone.BAD,
     FlowState.NOTHING: Tone.BAD,
+    FlowState.WAITS: Tone.WORKING,
     FlowState.CAUGHT_UP: Tone.GOOD,
 }
 

@@ -101,6 +101,8 @@ def topic_state(topic: Topic) -> str:
         return "deleted"
     if topic.released:
         return "moved"
+    if topic.waits:
+        return "waiting"
     states = {partition_state(partition) for partition in topic.partitions}
     return next((state for state in _NEEDS_PEOPLE if state in states), "unknown")
 

@@ -221,6 +221,10 @@ def _head(flow: Flow, process: str) -> _Head:
             return _Head(Tone.BAD, f"Ended without having copied everything: {_behind(flow)}")
         case FlowState.NOTHING:
             return _Head(Tone.BAD, f"Nothing to copy: {flow.reason or 'no topic of the source matches'}")
+        case FlowState.WAITS:
+            return _Head(
+                Tone.WORKING, f"Waits for its turn: {flow.reason or 'each topic is live in the other direction'}"
+            )
         case FlowState.DONE | FlowState.CAUGHT_UP | FlowState.HELD_UP:
             return _level(flow)
         case _:

@@ -9,6 +9,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sparkmirror.errors import SparkMirrorError
@@ -16,6 +17,7 @@ from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.sync.turn_order import FlowWords, words_in
 from sparkmirror.pump.messages.control import ControlState, DoneTopic, done_key
 from sparkmirror.pump.messages.orders import Receipt
 from sparkmirror.snapshot.late_offsets import LateOffsets
@@ -82,7 +84,7 @@ class DoneTopics:
         """Read on in the control topic, and find operators' words that own records hide."""
         entries, offset = log.read(0, self._offset)
         with self._lock:
-            before = dict(self._state.done)
+            before = dict(self._state.done), dict(self._state.turns)
             said = {done_key(topic).encode(): topic for topic in self._said}
             theirs, last = [], {topic: own.at for topic, own in self._said.items() if own.at < math.inf}
             for entry in entries:
@@ -100,7 +102,7 @@ class DoneTopics:
             self._unwritten = {topic for topic in self._unwritten if done_key(topic).encode() not in first}
             self._said.clear()
             self._offset = offset
-            self.changed |= before != self._state.done
+            self.changed |= before != (self._state.done, self._state.turns)
 
     def _write_down(self, log: TopicLog) -> None:
         """Append progress, and what operators said just before.
@@ -170,6 +172,10 @@ class DoneTopics:
         done = self._state.done.get(topic)
         return done is not None and done.released
 
+    def words(self, topic: str) -> FlowWords:
+        """Return the flow's own words on a topic that a migration moves there and back."""
+        return words_in(self._state, topic)
+
     @property
     def topics(self) -> tuple[str, ...]:
         """Topics whose writers have moved."""
@@ -180,10 +186,35 @@ class DoneTopics:
         """Topics that the mirror leaves alone."""
         return tuple(sorted(topic for topic, done in list(self._state.done.items()) if done.released))
 
-    def late_offsets(self, ends: Mapping[TopicPartition, int]) -> list[LateOffsets]:
+    def ended(self, copy_of: Callable[[str], str]) -> dict[TopicPartition, int]:
+        """Return the copies' ends of released topics, by target partition."""
+        return {
+            (copy_of(topic), partition): end
+            for topic, done in list(self._state.done.items())
+            if done.released
+            for partition, end in done.reached.items()
+        }
+
+    def outgrown(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return where copying ended in partitions whose logs are longer now.
+
+        `ends` are the source's.
+        """
+        return {
+            (topic, partition): done.copied_to(partition)
+            for topic, done, partition in self._partitions()
+            if not self._is_recreated(topic, done)
+            and (partition in done.reached or partition not in done.ends)
+            and ends.get((topic, partition), 0) > done.copied_to(partition)
+        }
+
+    def late_offsets(
+        self, ends: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int] = MappingProxyType({})
+    ) -> list[LateOffsets]:
         """Return late offsets for each partition that has any.
 
-        While a partition is still copied to its end, nobody knows how many there will be. `ends` are the source's.
+        While a partition is still copied to its end, nobody knows how many there will be. `ends` are the source's,
+        `told` has the late offsets where the opposite flow's copies are at the source, too (`OppositeCopies`).
         """
         late = []
         for topic, done, partition in self._partitions():
@@ -193,6 +224,7 @@ class DoneTopics:
             elif partition in done.reached or partition not in done.ends:
                 copied = done.copied_to(partition) - done.end_of(partition)
                 missing = ends.get((topic, partition), 0) - done.copied_to(partition)
+                missing = min(told.get((topic, partition), missing), missing)
                 late.append(LateOffsets(topic=topic, partition=partition, copied=copied, missing=max(missing, 0)))
         return [each for each in late if each.copied or each.missing]
 

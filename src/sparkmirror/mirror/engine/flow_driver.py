@@ -34,11 +34,13 @@ from sparkmirror.mirror.engine.flow_topics import FlowTopics
 from sparkmirror.mirror.engine.flow_view import FlowView
 from sparkmirror.mirror.engine.lag_monitor import LagMonitor
 from sparkmirror.mirror.engine.leadership import Leadership
+from sparkmirror.mirror.engine.opposite_copies import OppositeCopies
 from sparkmirror.mirror.engine.order_book import OrderBook
 from sparkmirror.mirror.engine.own_topics import create_own_topics, unsafe_own_topics
 from sparkmirror.mirror.engine.predecessors import Predecessors
 from sparkmirror.mirror.engine.report_watch import ReportWatch
 from sparkmirror.mirror.engine.target_proof import TargetProof
+from sparkmirror.mirror.engine.turn_watch import TurnWatch
 from sparkmirror.mirror.sync.copy_retention import ShorterCopies
 from sparkmirror.mirror.sync.topic_rules import group_filter
 
@@ -88,7 +90,8 @@ class FlowDriver:
         self.control = DriverControl(flow, incarnation, self.held)
         self.leadership = Leadership(flow, self.control, use_lease=use_lease)
         self.predecessors = Predecessors()
-        self.topics = FlowTopics(flow, self.view, self._client, self.control.done_topics, once=once)
+        self.turns = TurnWatch(flow, self.control.done_topics)
+        self.topics = FlowTopics(flow, self.view, self._client, self.control.done_topics, self.turns, once=once)
         self.orders = OrderBook(
             flow, incarnation, self.view, self.control, self.leadership, self.predecessors, self.topics
         )
@@ -96,6 +99,8 @@ class FlowDriver:
         self._admins: list[ClusterAdmin] = []
         self._opened: _OpenedFlow | None = None
         self._see_done_at = 0.0
+        self._opposite: OppositeCopies | None = None
+        """Made when a done topic first outgrows its end; for the lag monitor's thread."""
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
 
@@ -148,13 +153,14 @@ class FlowDriver:
             receipts=lambda: self.view.receipts,
             receipts_mark=lambda: self.view.changes,
             copied=lambda: self.view.copied,
+            ended=lambda: self.topics.done_topics.ended(self.topics.rules.remote_name),
             groups=self.groups,
             shorter_copies=self.shorter_copies,
             once=self._once,
         )
         self._opened = _OpenedFlow(
             Duties(self.name, duties.schedules(), lambda: self.topics.synced and self.held()),
-            LagMonitor(self.flow, self.view, source, target, self._watched),
+            LagMonitor(self.flow, self.view, source, target, self._watched, self._late),
         )
 
     def _connect(self, side: ClusterConfig, timeout_s: float) -> ClusterAdmin:
@@ -171,6 +177,8 @@ class FlowDriver:
         self._run(self.control.beat, "beat")
         self._run(self._opened.monitor.watch, "lag")
         self._run(self.reports.watch, "reports")
+        if self.flow.turn:
+            self._run(self.turns.watch, "turns")
         for watch in self._watches:
             self._run(watch.watch, "cluster")
         self._opened.duties.start()
@@ -198,6 +206,8 @@ class FlowDriver:
             admin.close()
         self.control.close()
         self._client.close()
+        if self._opposite is not None:
+            self._opposite.close()
         self.reports.close()
         self.topics.close()
         EXPECTED.release(self)
@@ -227,6 +237,7 @@ class FlowDriver:
         term = self.leadership.term
         if term == self.leadership.active_term:
             return
+        self.turns.await_words()
         state = self.leadership.announce()
         self.reports.begin()
         self.topics.begin()
@@ -262,6 +273,14 @@ class FlowDriver:
             self.topics.see_done()
             self._see_done_at = time.monotonic() + SEE_DONE_S
         return [*((key.topic, key.partition) for key in self.partitions()), *self.topics.done_topics.partitions]
+
+    def _late(self, ends: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        outgrown = self.topics.done_topics.outgrown(ends)
+        if self._opposite is None:
+            if not outgrown:
+                return {}
+            self._opposite = OppositeCopies(self.flow)
+        return self._opposite.late(outgrown)
 
     # --- facts ----------------------------------------------------------------------------------
 

@@ -126,6 +126,8 @@ class FlowDuties:
     """Equal for equal receipts."""
     copied: Callable[[], Mapping[TopicPartition, int]]
     """Source partition to its last copied record's upstream offset."""
+    ended: Callable[[], Mapping[TopicPartition, int]]
+    """Target partition to the copy's end, where the topic has moved to the target."""
     groups: FlowGroups
     shorter_copies: ShorterCopies
     once: bool
@@ -268,7 +270,7 @@ class FlowDuties:
         return self.groups.checkpoints
 
     def _group_offsets(self) -> DutyTurns:
-        self.groups.sync = GroupOffsetSync(self.flow, self.groups)
+        self.groups.sync = GroupOffsetSync(self.flow, self.groups, self.ended)
         return self.groups.sync
 
     def _share_groups(self) -> DutyTurns:

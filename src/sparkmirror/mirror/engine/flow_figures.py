@@ -80,6 +80,10 @@ def flow_state(driver: FlowDriver, shown: FlowState) -> SaidState:
         return SaidState(FlowState.TRANSLATING)
     if topics.synced and topics.matches.nothing:
         return SaidState(FlowState.NOTHING, topics.matches.nothing)
+    if topics.synced and shown is FlowState.CAUGHT_UP and topics.waiting and not driver.partitions():
+        more = f" and {len(topics.waiting) - 1:,} more topics" if len(topics.waiting) > 1 else ""
+        live = f"{driver.flow.target.alias}->{driver.flow.source.alias}"
+        return SaidState(FlowState.WAITS, f"it is the turn of {live} with {topics.waiting[0]}{more}")
     return SaidState(shown if topics.synced else FlowState.STARTING)
 
 

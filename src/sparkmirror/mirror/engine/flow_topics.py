@@ -25,6 +25,7 @@ from sparkmirror.mirror.engine.assignment import PartitionKey
 from sparkmirror.mirror.engine.done_topics import DoneTopics
 from sparkmirror.mirror.engine.flow_view import FlowView
 from sparkmirror.mirror.engine.queried_topics import QueriedTopics
+from sparkmirror.mirror.engine.turn_watch import TurnWatch
 from sparkmirror.mirror.engine.weaknesses import Weaknesses
 from sparkmirror.mirror.sync.first_notes import FirstNotes
 from sparkmirror.mirror.sync.other_flows import OtherFlows
@@ -55,7 +56,14 @@ class FlowTopics:
     """One flow's topics: `open`, `begin` with each lease, `sync` at intervals."""
 
     def __init__(
-        self, flow: FlowConfig, view: FlowView, client: ClusterClient, done_topics: DoneTopics, *, once: bool
+        self,
+        flow: FlowConfig,
+        view: FlowView,
+        client: ClusterClient,
+        done_topics: DoneTopics,
+        turns: TurnWatch,
+        *,
+        once: bool,
     ) -> None:
         self.newest = TopicSync(mirrored=(), created=(), grown=(), refused={})
         """Result of the topic duty's last turn."""
@@ -73,7 +81,13 @@ class FlowTopics:
         self.ends: Mapping[TopicPartition, int] | None = None
         """Ends at the start, up to which `once` copies; None: copy without end."""
         self.done_topics = done_topics
-        self.rules = dataclasses.replace(topic_rules(flow), left_alone=done_topics.is_released)
+        self.turns = turns
+        self.waiting: tuple[str, ...] = ()
+        """Topics that wait for the flow's turn, as of the last `sync`."""
+        self._named = topic_rules(flow)
+        self.rules = dataclasses.replace(
+            self._named, left_alone=lambda topic: done_topics.is_released(topic) or turns.waits(topic)
+        )
         self.takeover = Takeover(flow) if flow.legacy is None else GroupTakeover(flow, flow.legacy)
         self.weaknesses = Weaknesses(flow)
         self.unsynced: tuple[str, ...] = ()
@@ -139,11 +153,12 @@ class FlowTopics:
         source, target_admin = self._admins
         others = OtherFlows(self._client, self._flow)
         sentinel, first_notes = self._watch(self._admins, others)
-        self.checked = self.done_topics.changed = False
+        self.checked = self.done_topics.changed = self.turns.changed = False
         newest = TopicDuty(source, target_admin, self.rules, others).sync_once()
         first_notes.expect(newest.mirrored)
         self._view.gone = sentinel.look(newest, identity)
         self.newest = first_notes.give_way(newest)
+        self.waiting = tuple(sorted(topic for topic in newest.at_source if self._waits(topic)))
         self._match(newest.at_source)
         self.see_done()
         self.weaknesses.warn([topic.source.name for topic in self.newest.mirrored])
@@ -161,6 +176,9 @@ class FlowTopics:
         before, self._work = self._work, (targets, self.takeover.refused)
         self.synced = self.checked = True
         return self._work != before
+
+    def _waits(self, topic: str) -> bool:
+        return self.turns.waits(topic) and not self.done_topics.is_released(topic) and self._named.wanted(topic)
 
     def _match(self, at_source: frozenset[str]) -> None:
         """Find the patterns without a match, and log new ones."""

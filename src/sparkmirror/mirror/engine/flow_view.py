@@ -116,6 +116,8 @@ class FlowView:
 
     Pumps see no watermarks for partitions that they don't fetch.
     """
+    late: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Late offsets in done partitions that have copies of the opposite flow as well."""
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Source log starts, for partitions that lag."""
     source_stable: Mapping[TopicPartition, int] = field(default_factory=dict)

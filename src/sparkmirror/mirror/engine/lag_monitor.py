@@ -46,13 +46,18 @@ class LagMonitor:
         source: ClusterAdmin,
         target: ClusterAdmin,
         partitions: Callable[[], Iterable[TopicPartition]],
+        late: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]] = lambda _: {},
     ) -> None:
-        """Prepare the monitor; `partitions` returns the source partitions to ask for."""
+        """Prepare the monitor; `partitions` returns the source partitions to ask for.
+
+        `late` takes the source's ends, and returns `FlowView.late`.
+        """
         self._flow = flow
         self._view = view
         self._source = source
         self._target = target
         self._partitions = partitions
+        self._late = late
         self._leaders = KnownLeaders()
         self._transactions = TransactionWatch(source) if flow.fetch.isolation_level == "read_committed" else None
         self._forecaster = Forecaster()
@@ -101,6 +106,9 @@ class LagMonitor:
         )
         forecast = self._nearest_loss()
         stable = self._stable(lagging, ends) if self._transactions is not None and lagging else {}
+        late = self._late(ends)  # before the ends are seen that it is about
+        if late != self._view.late:
+            self._view.late = late
         self._view.take_ends(ends, starts, stable)
         self._view.forecast = forecast
         if self._transactions is not None:

@@ -286,7 +286,7 @@ class _FlowObserver:
         tasks = {(key.topic, key.partition): task for key, task in driver.orders.tasks.items()}
         late: dict[str, list[LateOffsets]] = defaultdict(list)
         refused = driver.topics.newest.refused
-        for each in done.late_offsets(view.source_ends):
+        for each in done.late_offsets(view.source_ends, view.late):
             late[each.topic].append(each)
         rows: dict[str, list[Partition]] = defaultdict(list)
         targets: dict[str, str] = {}
@@ -347,6 +347,7 @@ class _FlowObserver:
             for name in done.released
             if name not in rows
         ]
+        topics += [Topic(topic=name, target_topic="", waits=True) for name in driver.topics.waiting if name not in rows]
         copy_of = driver.topics.rules.remote_name
         topics += [Topic(topic=name, target_topic=copy_of(name), gone=True) for name in view.gone if name not in rows]
         topics += [Topic(topic=name, target_topic="", refused=why) for name, why in refused.items() if name not in rows]

@@ -137,6 +137,7 @@ class OrderBook:
             appended=progress.appended,
             passed=(progress.upstream, progress.downstream),
             refused=topics.takeover.refused.get(PartitionPair(key.topic, target, key.partition), ""),
+            opposite=topics.turns.opposite,
         )
 
     @property

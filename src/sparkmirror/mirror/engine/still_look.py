@@ -51,7 +51,17 @@ def _basis(driver: FlowDriver) -> tuple[object, ...]:
     view, topics = driver.view, driver.topics
     answers = tuple(away is None for away in view.away)
     count = view.changes, len(view.partitions), topics.synced, topics.checked, len(topics.done_topics.released), answers
-    return driver, topics.newest, driver.orders.tasks, view.gone, view.source_ends, view.source_starts, count
+    return (
+        driver,
+        topics.newest,
+        topics.waiting,
+        driver.orders.tasks,
+        view.gone,
+        view.source_ends,
+        view.source_starts,
+        view.late,
+        count,
+    )
 
 
 def _are_same(basis: tuple[object, ...], other: tuple[object, ...]) -> bool:

@@ -132,9 +132,10 @@ class Surroundings:
         if not self._lease:
             return
         with closing(ClusterClient(flow.target, f"{flow.name}|sparkmirror-surroundings")) as client:
-            members = Groups(client).members(f"{flow.source.alias}-mm2")
-        if members is not None:
-            self.processes[flow.name] = members
+            group = f"{flow.source.alias}-mm2"
+            described = Groups(client).described([group]).groups.get(group)
+        if described is not None and described.type:
+            self.processes[flow.name] = len(described.members)
         self._compare(flow)
 
     def _compare(self, flow: FlowConfig) -> None:

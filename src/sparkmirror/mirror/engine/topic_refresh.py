@@ -37,7 +37,8 @@ class TopicRefresh:
     def is_due(self, driver: FlowDriver) -> bool:
         wanted = driver.reports.heard.try_now
         asked = wanted is not None and wanted != self._tried.get(driver.name)
-        return time.monotonic() >= self._due_at.get(driver.name, 0.0) or driver.topics.done_topics.changed or asked
+        has_words = driver.topics.done_topics.changed or driver.topics.turns.changed
+        return time.monotonic() >= self._due_at.get(driver.name, 0.0) or has_words or asked
 
     def refresh(self, driver: FlowDriver) -> bool:
         """Run the topic duty if due; True if the partitions to pump changed."""

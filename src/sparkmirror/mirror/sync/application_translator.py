@@ -15,7 +15,8 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
 from sparkmirror.exact.maps.map_keeper import MapKeeper
-from sparkmirror.exact.maps.partition_map import PartitionMap, Unmapped
+from sparkmirror.exact.maps.offset_map import Copied
+from sparkmirror.exact.maps.partition_map import NOTHING_YET, PartitionMap, Unmapped
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
@@ -24,6 +25,9 @@ from sparkmirror.mirror.sync.noted_markers import NotedMarkers, pass_over
 from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
+
+NOT_YET = "not copied yet"
+"""First words of the reason for an offset that translates once more is copied."""
 
 
 class Stored(NamedTuple):
@@ -92,12 +96,34 @@ class ApplicationTranslator:
             for topic, position in zip(targets, stored, strict=True)
         ]
 
+    def copied(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Copied | Unmapped]:
+        """Return where each source partition's copy ends at the target.
+
+        Where nothing was ever copied a pump's report tells, if there is one. Raises `ClusterUnreachable`.
+        """
+        remotes = {(self._remote(topic), index): (topic, index) for topic, index in partitions}
+        try:
+            self._read_receipts()
+            maps = self._maps.refresh({remote: self._reached.get(remote) for remote in remotes})
+        except ConnectionError as error:
+            raise ClusterUnreachable(f"cluster {self._client.config.alias}: {error}") from error
+        ends: dict[TopicPartition, Copied | Unmapped] = {}
+        for remote, mapped in maps.items():
+            told = self._reached.get(remote)
+            if isinstance(mapped, PartitionMap):
+                ends[remotes[remote]] = mapped.offsets.copied
+            elif mapped is NOTHING_YET and told is not None:
+                ends[remotes[remote]] = Copied(0, told.upstream, told.downstream)
+            else:
+                ends[remotes[remote]] = mapped
+        return ends
+
     def _remote(self, topic: str) -> str:
         return self._policy.format_remote_topic(self._source_alias, topic)
 
     def _back(self, stored: Stored, mapped: PartitionMap | Unmapped) -> Translation:
-        topic = self._policy.upstream_topic(stored.topic) or ""
-        if self._policy.topic_source(stored.topic) != self._source_alias or not topic:
+        topic = source_name(self._policy, self._source_alias, stored.topic)
+        if not topic:
             no_copy = f"it is no copy of a topic of {self._source_alias}: in reverse, give its name at the target"
             return Translation(topic, stored.partition, None, no_copy)
         if isinstance(mapped, Unmapped):
@@ -156,6 +182,19 @@ class ApplicationTranslator:
         self.close()
 
 
+def source_name(policy: ReplicationPolicy, source_alias: str, topic: str) -> str:
+    """Return the source's name of a topic at the target; empty if it is no copy.
+
+    A policy that keeps all names may not tell (Amazon's `CustomMM2ReplicationPolicy`): then the name is the same.
+    """
+    if policy.topic_source(topic) != source_alias:
+        return ""
+    upstream = policy.upstream_topic(topic)
+    if upstream is None and policy.format_remote_topic(source_alias, topic) == topic:
+        return topic
+    return upstream or ""
+
+
 def _forth(topic: str, stored: Stored, mapped: PartitionMap | Unmapped) -> Translation:
     if isinstance(mapped, Unmapped):
         return Translation(topic, stored.partition, None, mapped.reason)
@@ -163,5 +202,5 @@ def _forth(topic: str, stored: Stored, mapped: PartitionMap | Unmapped) -> Trans
         return Translation(topic, stored.partition, None, foreign.reason)
     offset = mapped.downstream(stored.offset)
     copied = mapped.offsets.copied.upstream
-    reason = "" if offset is not None else f"not copied yet: everything below {copied} is"
+    reason = "" if offset is not None else f"{NOT_YET}: everything below {copied} is"
     return Translation(topic, stored.partition, offset, reason)

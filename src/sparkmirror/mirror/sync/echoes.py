@@ -59,10 +59,11 @@ _Way = tuple[_Copy, ...]
 def echoes(flows: Sequence[FlowConfig]) -> list[Echo]:
     """Return one echo for each set of flows with a circle, endless circles first."""
     rules = dict(_rules(flows))
+    opposites = turn_pairs(flows)
     by_flows: dict[frozenset[str], Echo] = {}
     for first in _firsts(flows):
         try:
-            echo = _echo_of(first, rules)
+            echo = _echo_of(first, rules, opposites)
         except SparkMirrorError:
             continue  # a custom policy that can't tell
         if echo is not None:
@@ -90,10 +91,24 @@ def _rules(flows: Sequence[FlowConfig]) -> Iterator[tuple[str, TopicRules]]:
             continue  # another check reports this error
 
 
-def _echo_of(first: _Copy, rules: Mapping[str, TopicRules]) -> Echo | None:
+def turn_pairs(flows: Sequence[FlowConfig]) -> dict[str, str]:
+    """Map each flow of a migration there and back to its opposite flow.
+
+    One is `first` and the other `second`: each topic is live in one direction only (M1), so no copy goes back.
+    """
+    turns = {(flow.source.alias, flow.target.alias): flow for flow in flows if flow.turn}
+    return {
+        flow.name: turns[target, source].name
+        for (source, target), flow in turns.items()
+        if (target, source) in turns and turns[target, source].turn != flow.turn
+    }
+
+
+def _echo_of(first: _Copy, rules: Mapping[str, TopicRules], opposites: Mapping[str, str]) -> Echo | None:
     """Follow a topic; return its endless circle, else its first return to a cluster.
 
-    A circle is endless if a topic comes back under a name it had, or to one cluster under ever new names.
+    A circle is endless if a topic comes back under a name it had, or to one cluster under ever new names. From a copy
+    no way leads back by the opposite flow of a migration.
     """
     ways: deque[_Way] = deque([(first,)])
     back: _Way = ()
@@ -105,7 +120,8 @@ def _echo_of(first: _Copy, rules: Mapping[str, TopicRules]) -> Echo | None:
         if _before(way) is not None or sum(step.cluster == here.cluster for step in way) == _ENDLESS:
             return _echo(way, rules, endless=True)
         for flow, rule in rules.items():
-            if rule.source_alias == here.cluster and rule.wanted(here.name):
+            goes_back = here.flow != "" and opposites.get(here.flow) == flow
+            if rule.source_alias == here.cluster and not goes_back and rule.wanted(here.name):
                 copy = _Copy(rule.target_alias, rule.remote_name(here.name), flow)
                 comes_back = any(step.cluster == copy.cluster for step in way)
                 back = back or ((*way, copy) if comes_back else ())

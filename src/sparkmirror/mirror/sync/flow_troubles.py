@@ -19,12 +19,14 @@ from sparkmirror.mirror.sync.topic_rules import topic_rules
 _SEPARATORS = (".", "_", "-", "__", "--", "..", "-_-")
 """Separators that topic names may hold, in the order in which they are proposed."""
 _POLICY, _SEPARATOR = "replication.policy.class", "replication.policy.separator"
+_TURN = "sparkmirror.turn"
 
 
 class TroubleKind(Enum):
     """Kinds of mistakes, in the words that lint and run share."""
 
     ECHO_LOOP = "flows send the same topics in a circle"
+    TURNS = "two flows can't take turns"
     COMES_BACK = "a flow brings copies back to the cluster that they come from"
     FAN_IN = "two flows would copy into one topic"
     MAY_FAN_IN = "two flows could copy into one topic"
@@ -32,7 +34,7 @@ class TroubleKind(Enum):
     NOTHING_LISTED = "none of the listed topics is ever copied"
 
 
-FATAL = frozenset({TroubleKind.ECHO_LOOP, TroubleKind.FAN_IN, TroubleKind.NOTHING_LISTED})
+FATAL = frozenset({TroubleKind.ECHO_LOOP, TroubleKind.TURNS, TroubleKind.FAN_IN, TroubleKind.NOTHING_LISTED})
 SAID_BY_RUN = FATAL | {TroubleKind.COMES_BACK, TroubleKind.NEVER_COPIED}
 """Kinds that a run reports.
 
@@ -41,6 +43,7 @@ The clusters tell whether two flows' patterns match a common topic; then the sec
 
 EFFECTS = {
     TroubleKind.ECHO_LOOP: "each record comes back to where it was written, for ever: topics grow without end",
+    TroubleKind.TURNS: "each topic must be live in one direction only, and the same records on both sides",
     TroubleKind.COMES_BACK: "each record is copied back once more, under another name",
     TroubleKind.FAN_IN: "records of both would mix in it, and offsets and groups of neither could be translated",
     TroubleKind.MAY_FAN_IN: "if both sources have a topic of the same name, that of the second flow is refused",
@@ -74,8 +77,31 @@ class FlowTrouble:
 
 def flow_troubles(flows: Sequence[FlowConfig]) -> list[FlowTrouble]:
     """Return all mistakes, fatal ones first."""
-    troubles = [*_echoes(flows), *_fan_ins(flows), *_listed(flows)]
+    troubles = [*_turns(flows), *_echoes(flows), *_fan_ins(flows), *_listed(flows)]
     return sorted(troubles, key=lambda trouble: trouble.kind not in FATAL)
+
+
+def _turns(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
+    """Yield mistakes in flows that take turns, perhaps with one in another file."""
+    by_pair = {(flow.source.alias, flow.target.alias): flow for flow in flows}
+    for flow in flows:
+        if not flow.turn:
+            continue
+        opposite = by_pair.get((flow.target.alias, flow.source.alias))
+        other = {"first": "second", "second": "first"}[flow.turn]
+        if not _keeps_names(flow):
+            detail, remedy = "its replication policy changes names", "use IdentityReplicationPolicy in both flows"
+        elif flow.connect_transforms or flow.transform_queries or flow.legacy is not None:
+            detail, remedy = "it changes records, or is MirrorMaker 1's", "take its transforms and queries out"
+        elif opposite is not None and opposite.turn != other:
+            said = f"has {_TURN} = {opposite.turn}, too" if opposite.turn else f"has no {_TURN}"
+            detail, remedy = f"{opposite.name} {said}", f"write {opposite.name}.{_TURN} = {other}"
+        else:
+            continue
+        names = (flow.name,) if opposite is None else (flow.name, opposite.name)
+        yield FlowTrouble(
+            kind=TroubleKind.TURNS, flows=names, key=_TURN, detail=f"{flow.name}: {detail}", remedy=remedy
+        )
 
 
 def _echoes(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:

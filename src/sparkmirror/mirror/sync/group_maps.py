@@ -68,6 +68,12 @@ class TranslatedOffset(NamedTuple):
         return self.copied and not self.by_syncs
 
 
+class OtherTurn(NamedTuple):
+    """Position that is not for this flow to set: the opposite flow copied there (M5)."""
+
+    reason: str
+
+
 class NothingThere(NamedTuple):
     """Source partition without a record to copy.
 
@@ -179,10 +185,10 @@ class GroupMaps:
             if remote in self._notes:
                 pass_over(copied, self._notes[remote][1])
 
-    def of(self, partition: TopicPartition, offset: int) -> TranslatedOffset | Unmapped:
+    def of(self, partition: TopicPartition, offset: int) -> TranslatedOffset | OtherTurn | Unmapped:
         """Translate a source offset in a refreshed partition; `Unmapped` if impossible.
 
-        `Unmapped` has the reason.
+        `Unmapped` has the reason, and so has `OtherTurn`.
         """
         partition_map, route = self._maps[partition], self._routes[partition]
         if isinstance(partition_map, Unmapped):
@@ -200,6 +206,8 @@ class GroupMaps:
                 copied=original is not None,
                 log_end=None,
             )
+        if self._flow.turn and partition_map.is_of_another_turn(offset):
+            return OtherTurn(f"at {offset}, it reads what came from {self._flow.target.alias}")
         if foreign := partition_map.foreign_range(upstream=offset):
             synced = self._mm2.downstream(partition, offset, foreign.end)
             if synced is None:

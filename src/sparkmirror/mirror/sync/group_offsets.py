@@ -8,7 +8,8 @@ commits for a group with members, even if a member has joined a moment ago.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from sparkmirror.config import FlowConfig
@@ -59,8 +60,18 @@ class GroupOffsetSync:
     `run` is one turn, in a thread of its own.
     """
 
-    def __init__(self, flow: FlowConfig, checkpoints: FoundCheckpoints) -> None:
+    def __init__(
+        self,
+        flow: FlowConfig,
+        checkpoints: FoundCheckpoints,
+        ended: Callable[[], Mapping[TopicPartition, int]] = lambda: MappingProxyType({}),
+    ) -> None:
+        """Prepare the duty.
+
+        `ended` has the end of the copy in each target partition whose topic has moved there (`topics done`).
+        """
         self._checkpoints = checkpoints
+        self._ended = ended
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-groups")
         self._groups = Groups(self._client)
         self.standings: Mapping[str, GroupStanding] = {}
@@ -73,14 +84,21 @@ class GroupOffsetSync:
         standings = dict(self._checkpoints.standings)
         wanted = self._checkpoints.current
         listed = self._groups.listed() if wanted else {}
-        idle = []
+        idle, ended = [], self._ended()
+        moving = [group for group, checkpoints in wanted.items() if checkpoints and checkpoints.keys() <= ended.keys()]
         for group in wanted:
             reason = self._why_not(listed.get(group))
-            if reason:
+            if reason and group in moving and listed[group].state not in IDLE:
+                standings[group] = standing(group, len(wanted[group]), moved=[reason])
+            elif reason:
                 standings[group] = standing(group, len(wanted[group]), missing=[reason])
             else:
                 idle.append(group)
         there = self._groups.committed(idle)
+        for group in there.offsets.keys() & moving:
+            if _is_beyond(there.offsets[group], wanted[group], ended):
+                words = f"its topics have moved to {self._groups.alias}, and there it is at the end of the copies"
+                standings[group] = standing(group, len(wanted[group]), moved=[words])
         for group, reason in there.refused.items():
             standings[group] = standing(group, len(wanted[group]), missing=[reason])
         due = {
@@ -110,6 +128,11 @@ class GroupOffsetSync:
         if group.state not in IDLE:
             return f"it has members at {self._groups.alias} ({group.state})"
         return ""
+
+
+def _is_beyond(there: Offsets, partitions: Iterable[TopicPartition], ended: Mapping[TopicPartition, int]) -> bool:
+    """True if a group is at or behind the copy's end in each of its partitions."""
+    return all(partition in there and there[partition].offset >= ended[partition] for partition in partitions)
 
 
 def why_refused(alias: str, partition: TopicPartition, code: int) -> str:

@@ -5,23 +5,26 @@ The running mirror reads the notes from the control topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, NotAtRest
 from sparkmirror.exact.durable.loss_kinds import LossOutcome
 from sparkmirror.exact.durable.losses import LossLedger, losses_topic
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
 from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.pump.messages.control import Control, ControlState, DoneTopic, control_topic
 
 _CONNECT_S = 10.0
 _ROLE = "sparkmirror-cli"
+_NAMED = 5
+"""Most partitions named in a refusal."""
 
 
 class Moved(NamedTuple):
@@ -40,33 +43,60 @@ class Moved(NamedTuple):
 def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
     """Note the ends of the chosen source topics that the flow copies.
 
-    Records that foreign producers wrote to the copies become expected in the loss ledger. Raises `ClusterUnreachable`.
+    The ends are the leaders' log ends, or with read_committed the last stable offsets. Of a flow that takes turns the
+    logs must be at rest (M4): raises `NotAtRest` otherwise. Records that foreign producers wrote to the copies become
+    expected in the loss ledger, unless the flow takes turns: their writers wrote too early. Raises
+    `ClusterUnreachable`.
     """
     rules = topic_rules(flow)
     timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
     with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:
         topics = {name: topic for name, topic in source.topics().items() if chosen(name) and rules.wanted(name)}
         partitions = [(name, part.partition) for name, topic in topics.items() for part in topic.partitions]
+        ends = _ends(flow, source, partitions)
+    with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
+        try:
+            control = Control(TopicLog(client, control_topic(flow.source.alias)))
+            ledger = LossLedger(TopicLog(client, losses_topic(flow.source.alias)))
+            return [_say(control, ledger, topic, ends, turn=bool(flow.turn)) for _, topic in sorted(topics.items())]
+        except ConnectionError as error:
+            raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
+
+
+def _ends(
+    flow: FlowConfig, source: ClusterAdmin, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    if flow.turn:
+        ends, moving = source.still_ends(partitions)
+        if moving:
+            named = [f"{topic}-{partition}: {reason}" for (topic, partition), reason in sorted(moving.items())]
+            more = f" (and {len(named) - _NAMED} more partitions)" if len(named) > _NAMED else ""
+            raise NotAtRest(
+                f"flow {flow.name}: nothing was written down, as the source's logs are not at rest: "
+                f"{'; '.join(named[:_NAMED])}{more}; stop the topics' producers first"
+            )
+        return ends
+    if flow.fetch.isolation_level == "read_committed":
         ends = source.end_offsets(partitions, isolation=flow.fetch.isolation_level)
+    else:
+        ends = source.log_ends(partitions)
     unknown = [f"{topic}-{partition}" for topic, partition in partitions if (topic, partition) not in ends]
     if unknown:
         raise ClusterUnreachable(
             f"flow {flow.name}: {unknown[0]} has no leader, so its end can't be noted: nothing was written down"
         )
-    with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
-        try:
-            control = Control(TopicLog(client, control_topic(flow.source.alias)))
-            ledger = LossLedger(TopicLog(client, losses_topic(flow.source.alias)))
-            return [_say(control, ledger, topic, ends) for _, topic in sorted(topics.items())]
-        except ConnectionError as error:
-            raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
+    return ends
 
 
-def _say(control: Control, ledger: LossLedger, topic: TopicDescription, ends: dict[tuple[str, int], int]) -> Moved:
+def _say(
+    control: Control, ledger: LossLedger, topic: TopicDescription, ends: Mapping[TopicPartition, int], *, turn: bool
+) -> Moved:
     mine = {part.partition: ends[topic.name, part.partition] for part in topic.partitions}
     control.done(topic.name, DoneTopic(source_topic_id=topic.topic_id.hex(), ends=mine))
     foreign = [
-        loss for loss in ledger.read() if loss.source_topic == topic.name and loss.outcome is LossOutcome.FOREIGN
+        loss
+        for loss in (() if turn else ledger.read())
+        if loss.source_topic == topic.name and loss.outcome is LossOutcome.FOREIGN
     ]
     for loss in foreign:
         ledger.record(loss.model_copy(update={"action": "expected"}))

@@ -6,6 +6,8 @@ log names such an ACL once, if this process has seen the ACL granted.
 
 On request the duty does more than MirrorMaker 2: it carries prefixes and `*`, ACLs for groups and transactional ids,
 and removes ACLs that this mirror has added when they are revoked.
+
+A migration's own denials stay where the migration put them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.mirror.sync.access_memory import AccessMemory
 from sparkmirror.mirror.sync.acl_rules import of_copies, of_groups, of_one_copy, while_mirrored
+from sparkmirror.mirror.sync.migration_words import MigrationWords
 from sparkmirror.mirror.sync.topic_rules import TopicRules
+from sparkmirror.pump.messages.control import control_topic
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +62,7 @@ class TopicAclSync:
         self._wanted_group = wanted_group
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-topic-acls")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topic-acls")
+        self._words = MigrationWords(TopicLog(self._target, control_topic(flow.source.alias)))
         self._memory = AccessMemory(TopicLog(self._target, losses_topic(flow.source.alias)), "acl")
         self._granted: dict[Acl, set[Acl]] = {}
         """ACLs at the target that were seen granted, with their origins at the source."""
@@ -69,10 +74,12 @@ class TopicAclSync:
 
         A refused ACL is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
         """
+        fences = self._fences()
         theirs = self._read(self._source)
         present = self._read(self._target) if theirs is not None else None
         if theirs is None or present is None:
             return
+        theirs -= fences | self._fences()  # the words are there before the denials, and go after them
         origins = self._origins(theirs)
         missing = sorted(origins.keys() - present)
         if self._sync.acl_removals_enabled:
@@ -86,6 +93,13 @@ class TopicAclSync:
     def close(self) -> None:
         self._source.close()
         self._target.close()
+
+    def _fences(self) -> set[Acl]:
+        """Return a migration's denials at the source.
+
+        At the target they would hold the clients that the migration lets in.
+        """
+        return {acl for acls in self._words.read().values() for acl in acls}
 
     def _origins(self, theirs: set[Acl]) -> dict[Acl, set[Acl]]:
         """Map each ACL wanted at the target to the source's ACLs that it stands for."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sparkmirror.exact.maps.partition_map import NOTHING_YET
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.mirror.sync.group_maps import GroupMaps, TranslatedOffset
+from sparkmirror.mirror.sync.group_maps import GroupMaps, OtherTurn, TranslatedOffset
 from sparkmirror.mirror.sync.group_moments import GroupMoments
 from sparkmirror.snapshot.group_standing import GroupStanding, standing
 
@@ -37,6 +37,7 @@ def translate_groups(
     maps.refresh(partitions)
     translated: dict[str, dict[TopicPartition, TranslatedOffset]] = {group: {} for group in offsets}
     missing: dict[str, list[str]] = defaultdict(list)
+    moved: dict[str, list[str]] = defaultdict(list)
     ahead: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
     for group, positions in offsets.items():
         for partition, offset in positions.items():
@@ -45,6 +46,8 @@ def translate_groups(
                 translated[group][partition] = result
                 if not result.copied:
                     ahead[group][partition] = f"{partition[0]}-{partition[1]}: at {offset}, the copy is not so far yet"
+            elif isinstance(result, OtherTurn):
+                moved[group].append(f"{partition[0]}-{partition[1]}: {result.reason}")
             elif result is NOTHING_YET:
                 ahead[group][partition] = f"{partition[0]}-{partition[1]}: {result.reason}"
             else:
@@ -71,6 +74,7 @@ def translate_groups(
                 missing=missing[group],
                 beyond=beyond.get(group, {}).values(),
                 ahead=ahead[group].values(),
+                moved=moved[group],
                 synced_ms=synced_ms.get(group),
             ),
         )

@@ -15,6 +15,9 @@ Each flow has a small compacted topic with one partition at the target. The key 
     done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset},
                "beyond": {partition: offset}}
               source topic with writers moved to the copy (`DoneTopic`)
+    turn:TOPIC  {"number": n, "starts": {partition: [upstream, downstream, records]},
+               "sequences": {partition: n}, "replaced": {…} or null}
+              a turn of the flow begins in a topic that a migration moves there and back (`TurnStart`)
     throttle  {"bytes_per_second": n | null,               for the whole flow
                "backfill_bytes_per_second": n | null}      for partitions far behind
     retry     {"names": ["orders", "stock:3", …]}          topics and partitions to try again now; [] for all
@@ -32,7 +35,7 @@ import logging
 import re
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -44,6 +47,7 @@ from sparkmirror.pump.messages.moves import RouteMoves, TaskWords
 from sparkmirror.pump.messages.orders import AddedRoutes
 
 _DONE = "done:"
+_TURN = "turn:"
 _LOG = "log:"
 _ROUTES, _MOVES, _TASK = "routes", "moves", "task"
 _OF_A_ROUND = {kind.encode() for kind in (_ROUTES, _MOVES, _TASK)}
@@ -53,6 +57,8 @@ A key begins with its kind, up to the first colon.
 """
 
 log = logging.getLogger(__name__)
+
+_Word = TypeVar("_Word")
 
 Phase = Literal["running", "ending", "ended"]
 
@@ -177,6 +183,40 @@ class DoneTopic(BaseModel):
         return max(self.end_of(partition), self.beyond.get(partition, 0))
 
 
+class Border(NamedTuple):
+    """Border between two turns of a migration in a partition (M1).
+
+    The flow whose turn ended has copied all that is below.
+    """
+
+    upstream: int
+    """End of the ended flow's copy: source offset where the next turn begins."""
+    downstream: int
+    """End of the ended flow's source: the next turn's first record lands there."""
+    records: int
+    """Number of records of the flow whose turn ended: its next sequence."""
+
+
+class TurnStart(BaseModel):
+    """A flow's turn that has begun in a topic (M1).
+
+    The flow's first turn has no such word if the migration begins with that flow.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    number: int = Field(ge=1)
+    """Number of the turn among both flows' turns.
+
+    The flow where the migration begins has the odd ones.
+    """
+    starts: dict[int, Border] = {}
+    """Each partition's start; empty for the first turn."""
+    sequences: dict[int, int] = {}
+    """Number of the flow's own records in each partition before the turn."""
+    replaced: DoneTopic | None = None
+    """The flow's word on the end of its turn before, which the beginning took back."""
+
+
 def done_key(topic: str) -> str:
     """Return the record key for a source topic with moved writers."""
     return _DONE + topic
@@ -218,6 +258,8 @@ class ControlState:
         """Newest word to try parked partitions again."""
         self.done: dict[str, DoneTopic] = {}
         """Topics with moved writers, by source topic."""
+        self.turns: dict[str, TurnStart] = {}
+        """Newest turn that has begun, by source topic."""
         self.log_levels: dict[str, str] = {}
         """Levels set by the operator, by package."""
 
@@ -266,17 +308,12 @@ class ControlState:
             speaker = words.incarnation, words.task
             self.words[speaker] = words.after(self.words.get(speaker))
         elif key.startswith(_DONE):
-            topic = key.removeprefix(_DONE)
-            if said:
-                self.done[topic] = DoneTopic(**said)
-            else:
-                self.done.pop(topic, None)
+            _keep(self.done, key.removeprefix(_DONE), DoneTopic(**said) if said else None)
+        elif key.startswith(_TURN):
+            _keep(self.turns, key.removeprefix(_TURN), TurnStart(**said) if said else None)
         elif key.startswith(_LOG):
             package = key.removeprefix(_LOG)
-            if said and is_settable(package):
-                self.log_levels[package] = LogLevel(**said).level
-            else:
-                self.log_levels.pop(package, None)
+            _keep(self.log_levels, package, LogLevel(**said).level if said and is_settable(package) else None)
         elif key == "pause":
             self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
         elif key == "retry" and said:
@@ -338,6 +375,14 @@ class ControlState:
         return any(pattern.fullmatch(topic) for pattern in self.paused)
 
 
+def _keep(words: dict[str, _Word], name: str, word: _Word | None) -> None:
+    """Keep the newest word under a name; None takes it back."""
+    if word is None:
+        words.pop(name, None)
+    else:
+        words[name] = word
+
+
 class Control:
     """Write the control topic."""
 
@@ -395,6 +440,15 @@ class Control:
         None takes the announcement back.
         """
         return self._say(done_key(topic), {} if done is None else done.model_dump())
+
+    def turn(self, topic: str, begun: TurnStart | None, done: DoneTopic | None) -> None:
+        """Announce that a turn has begun in a source topic, with the end of a turn before.
+
+        Both words are in one batch. None takes a word back.
+        """
+        words = {_TURN + topic: begun, done_key(topic): done}
+        values = {key: {} if word is None else word.model_dump() for key, word in words.items()}
+        self._write([(key.encode(), json.dumps(value).encode()) for key, value in values.items()])
 
     def throttle(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None = None) -> None:
         """Cap the flow's bandwidth and the backfill's; None takes a cap away."""

@@ -51,6 +51,11 @@ class RouteOrder(_OrderValue):
     """
     refused: str = ""
     """Reason to park the partition instead of pumping; empty: pump."""
+    opposite: int | None = None
+    """Producer id whose records at the source are copies from the target.
+
+    They belong to a migration's opposite flow and never go back (M1); None: there is no such flow.
+    """
     move: int = 0
     """Number of the move that gives the task the partition; 0: none did in this round."""
 

@@ -13,8 +13,9 @@ from contextlib import closing
 from pathlib import Path
 
 from javaproperties import dumps
-from lab import KafkaCluster
 
+from lab.cluster import KafkaCluster
+from lab.listeners import BrokerListener
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import DemoBroker
 from sparkmirror.demo.jars import broker_jars, class_path
@@ -24,15 +25,19 @@ from sparkmirror.errors import SetupError
 from sparkmirror.kafka.cluster.client import ClusterClient
 
 ZOOKEEPER_OF = "2.8.2"
-"""The Kafka whose ZooKeeper server serves them all: 3.5.9, which clients from 3.4 to 3.8 get on with."""
+"""The Kafka whose ZooKeeper server serves clients from 3.4 to 3.8: version 3.5.9."""
 
 SESSION_TIMEOUT_MS = 6_000
 _HEAP_MB = 128
 _STOP_TIMEOUT_S = 10.0
+_ACLS = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",  # since 2.4
+    "super.users": "User:ANONYMOUS",
+}
 
 
 class ZooKeeperCluster(KafkaCluster):
-    """A cluster as `KafkaCluster` is, of brokers without a controller role and one ZooKeeper.
+    """Cluster with brokers without a controller role, and one ZooKeeper.
 
     `cluster_id` is known once it has started. A broker that was killed can come back only when its session at
     ZooKeeper is over, which takes 6 s here. What it needs that is new, such as ACLs, it has not.
@@ -46,10 +51,18 @@ class ZooKeeperCluster(KafkaCluster):
         brokers: int = 1,
         properties: Mapping[str, str] | None = None,
         heap_mb: int = 512,
+        listeners: Mapping[str, BrokerListener] | None = None,
         log_dirs: int = 1,
+        acls: bool = False,
     ) -> None:
         super().__init__(
-            directory, brokers=brokers, properties=properties, heap_mb=heap_mb, log_dirs=log_dirs, version=version
+            directory,
+            brokers=brokers,
+            properties=(_ACLS if acls else {}) | dict(properties or {}),
+            heap_mb=heap_mb,
+            listeners=listeners,
+            log_dirs=log_dirs,
+            version=version,
         )
         self._zookeeper = _ZooKeeper(self.directory / "zookeeper")
 
@@ -91,7 +104,7 @@ class _ZooKeeper:
         self._jvm: Jvm | None = None
 
     def start(self, timeout_s: float = 60.0) -> None:
-        """Start it, if it does not run, and wait until it listens; raises SetupError if it does not."""
+        """Start the server, and wait until it listens; raises `SetupError`."""
         if self._jvm is None:
             self._directory.mkdir(parents=True, exist_ok=True)
             settings = self._directory / "zoo.cfg"

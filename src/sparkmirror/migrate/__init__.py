@@ -1,0 +1,1 @@
+"""Migrations between two clusters, from one file and what both show."""

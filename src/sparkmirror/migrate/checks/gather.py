@@ -1,0 +1,119 @@
+"""Gather the facts of checks; only lint's append check writes, to scratch topics."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+
+from sparkmirror.config import MirrorConfig
+from sparkmirror.config.model import SchemasConfig
+from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
+from sparkmirror.kafka.cluster.group_permissions import group_operations
+from sparkmirror.kafka.cluster.groups import Groups, ListedGroup
+from sparkmirror.kafka.cluster.share_groups import SHARE, ShareGroups
+from sparkmirror.kafka.cluster.super_users import names_super_users
+from sparkmirror.lint.check import compare
+from sparkmirror.lint.probe import FlowProbe, probe
+from sparkmirror.migrate.atomic_sets import atomic_sets
+from sparkmirror.migrate.checks.facts import Facts, OutsideGroup, still_to_move
+from sparkmirror.migrate.file import Fence, MigrationFile, Set
+from sparkmirror.migrate.observation import Observation, Side
+from sparkmirror.migrate.observe import FRESH_S
+from sparkmirror.migrate.pair import Pair
+from sparkmirror.mirror.sync.topic_rules import group_filter
+from sparkmirror.schemas import Registry, SchemaCheck, check_flow
+from sparkmirror.snapshot.snapshot import Flow
+from sparkmirror.snapshot.status_topic import read_status
+
+TIMEOUT_S = 15.0
+"""Longest wait for one cluster's answer to lint's survey."""
+_PLACES = 20
+"""Places in each partition's log where schema ids are looked for."""
+
+
+def gather(
+    file: MigrationFile, sets: tuple[Set, ...], pair: Pair, mirror: MirrorConfig, look: Callable[[], Observation]
+) -> Facts:
+    """Ask both clusters. Raises `ClusterUnreachable`, and other `ConnectionError`s."""
+    earlier = look()
+    facts = Facts(file=file, sets=still_to_move(earlier, sets), seen=earlier, earlier=earlier)
+    if not facts.sets:
+        return facts
+    listed = {side: Groups(client).listed() for side, client in pair.clients.items()}
+    groups = [group for each in facts.sets for group in each.groups]
+    facts = dataclasses.replace(
+        facts,
+        probes=_probes(pair),
+        status=dict(_status(pair)),
+        listed=listed,
+        readers={side: tuple(_readers(file, pair, side, listed[side])) for side in facts.sides},
+        group_rights={side: group_operations(client, groups) for side, client in pair.clients.items()},
+        ties={side: atomic_sets(pair.clients[side]) for side in facts.sides},
+        super_users={side: _super_users(file, pair, side) for side in Side},
+        schemas=_schemas(pair, mirror, facts),
+    )
+    return dataclasses.replace(facts, seen=look())
+
+
+def _probes(pair: Pair) -> dict[Side, FlowProbe]:
+    probes = {side: probe(flow, TIMEOUT_S) for side, flow in pair.flows.items()}
+    compare(list(probes.values()))
+    return probes
+
+
+def _status(pair: Pair) -> Iterator[tuple[Side, Flow]]:
+    for side, flow in pair.flows.items():
+        with suppress(ClusterUnreachable):  # no mirror has run yet
+            status = read_status(flow)
+            age = status.age_s()
+            if status.flow is not None and age is not None and age <= FRESH_S:
+                yield side, status.flow
+
+
+def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, ListedGroup]) -> Iterator[OutsideGroup]:
+    """Yield groups outside all sets that have offsets in their topics, or in copies."""
+    topics = {topic for each in file.sets for topic in each.topics}
+    topics |= {pair.copy_of(side.other, topic) for topic in topics}
+    known = {group for each in file.sets for group in each.groups}
+    others = {name: entry for name, entry in listed.items() if name not in known}
+    shares = [name for name, entry in others.items() if entry.type == SHARE]
+    committed = Groups(pair.clients[side]).committed(set(others) - set(shares)).offsets
+    starts = ShareGroups(pair.clients[side]).starts(shares).offsets if shares else {}
+    topics_read = {name: {topic for topic, _ in offsets} & topics for name, offsets in committed.items()}
+    topics_read |= {name: {topic for topic, _ in offsets} & topics for name, offsets in starts.items()}
+    flow = pair.flows.get(side)
+    wanted = group_filter(flow) if flow else None
+    for name, read in sorted(topics_read.items()):
+        if read:
+            yield OutsideGroup(
+                group=name,
+                topics=tuple(sorted(read)),
+                active=others[name].state not in ("", "Empty", "Dead"),
+                share=name in starts,
+                excluded=wanted is not None and not wanted.should_replicate_group(name),
+            )
+
+
+def _super_users(file: MigrationFile, pair: Pair, side: Side) -> bool | None:
+    return names_super_users(pair.clients[side]) if file.fence is Fence.ACL else False
+
+
+def _schemas(pair: Pair, mirror: MirrorConfig, facts: Facts) -> SchemaCheck | str | None:
+    flow = pair.flows[Side.SOURCE]
+    registries = mirror.schemas.get(flow.name, SchemasConfig())
+    if not registries.source.url or not registries.target.url:
+        return None
+    topics = {topic for each in facts.sets for topic in each.topics}
+    try:
+        return check_flow(
+            flow,
+            Registry(registries.source, "source"),
+            Registry(registries.target, "target"),
+            chosen=topics.__contains__,
+            at="source",
+            places=_PLACES,
+            tell=lambda _, __: None,
+        )
+    except SparkMirrorError as error:
+        return " ".join(str(error).split())

@@ -1,0 +1,140 @@
+"""What each action does: from an action and an observation to writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import singledispatchmethod
+
+from sparkmirror.kafka.cluster.acl_changes import not_there
+from sparkmirror.kafka.cluster.acls import Acl, AclResource, read_acls
+from sparkmirror.kafka.cluster.write_fence import read_denials, write_denials, write_grants
+from sparkmirror.migrate import actions, phase
+from sparkmirror.migrate.actions import Action
+from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set
+from sparkmirror.migrate.hooks import ask
+from sparkmirror.migrate.observation import Observation, Side
+from sparkmirror.migrate.observe import PairObserver
+from sparkmirror.migrate.pair import Pair
+from sparkmirror.migrate.switch_plan import SwitchGoal
+from sparkmirror.migrate.writers import Writing
+from sparkmirror.mirror.sync.migration_words import fence_key
+from sparkmirror.pump.messages.control import DoneTopic
+
+
+class RealHands:
+    """Look at a pair of clusters, and act on it through `writing`."""
+
+    def __init__(self, file: MigrationFile, pair: Pair, writing: Writing) -> None:
+        self._file = file
+        self._pair = pair
+        self._writing = writing
+        self._observer = PairObserver(file, pair)
+        self._asked: set[tuple[str, ...]] = set()
+        """Topics whose producers the file's own command has stopped, or started, in this run."""
+
+    def look(self) -> Observation:
+        return self._observer.look()
+
+    def ask(self, hook: Hook, told: dict[str, object]) -> None:
+        ask(hook, told)
+
+    def note(self, told: dict[str, object]) -> None:
+        self._writing.note(told)
+
+    def readmit(self, one: Set, goal: SwitchGoal) -> None:
+        for group in one.groups:
+            self._let_in(goal.at.other, AclResource.GROUP, group)
+
+    @singledispatchmethod
+    def act(self, action: Action, seen: Observation) -> None:
+        """Do what is missing; a wait has nothing to do."""
+
+    @act.register
+    def _(self, action: actions.SetPositions, seen: Observation) -> None:
+        for group, offsets in action.offsets(seen).items():
+            self._writing.commit(action.arriving, group, offsets)
+
+    @act.register
+    def _(self, action: actions.DenyReturn, seen: Observation) -> None:
+        own = self._pair.principals[action.leaving]
+        for group in action.to_deny(seen):
+            who = phase.group_at(seen, action.leaving, group).readers
+            self._deny(action.leaving, AclResource.GROUP, group, read_denials({group: who}, own))
+        for group in action.to_let_in(seen):
+            self._let_in(action.arriving, AclResource.GROUP, group)
+
+    @act.register
+    def _(self, action: actions.Deny, seen: Observation) -> None:
+        if action.fence is not Fence.ACL and (stopped := action.to_stop(seen)):
+            self._writing.note_stopped(stopped, stopped=True)
+        if action.fence is Fence.HOOK and self._file.hooks.fence is not None:
+            self._once("stop", action.names, self._file.hooks.fence.stop)
+        if action.fence is not Fence.ACL:
+            return
+        own = self._pair.principals[action.leaving]
+        for topic in action.names:
+            if who := phase.topic_at(seen, action.leaving, topic).fence.open:
+                self._deny(action.leaving, AclResource.TOPIC, topic, write_denials({topic: who}, own))
+
+    @act.register
+    def _(self, action: actions.Publish, seen: Observation) -> None:
+        for topic in action.due(seen):
+            there = phase.topic_at(seen, action.leaving, topic)
+            if there.steady and not there.leaderless:
+                word = DoneTopic(source_topic_id=there.topic_id, ends=dict(there.ends))
+                self._writing.publish(action.leaving, topic, word)
+
+    @act.register
+    def _(self, action: actions.Withdraw, seen: Observation) -> None:
+        for topic in action.due(seen):
+            self._writing.publish(action.leaving, topic, None)
+
+    @act.register
+    def _(self, action: actions.Arm, seen: Observation) -> None:
+        due = action.due(seen)
+        if kept := [topic for topic in due if phase.keeps_names(seen, topic)]:
+            self._writing.begin_turn(action.arriving, kept)
+        for topic in due:
+            if topic not in kept:  # renamed copies: the flow back copies at any time, once its own ends are taken back
+                self._writing.publish(action.arriving, topic, None)
+
+    @act.register
+    def _(self, action: actions.Open, seen: Observation) -> None:
+        for topic in action.denied(seen):
+            self._let_in(action.arriving, AclResource.TOPIC, topic)
+        if ungranted := action.ungranted(seen):
+            self._grant(action.leaving, ungranted)
+        if self._file.fence is Fence.HOOK and self._file.hooks.fence is not None:
+            self._once("start", action.names, self._file.hooks.fence.start)
+        if started := action.to_start(seen):
+            self._writing.note_stopped(started, stopped=False)
+
+    def _grant(self, leaving: Side, ungranted: Mapping[str, list[str]]) -> None:
+        theirs = read_acls(self._pair.clients[leaving], AclResource.TOPIC)
+        wanted = [
+            grant
+            for topic, who in ungranted.items()
+            for grant in write_grants(theirs, {topic: topic})
+            if grant.principal in who
+        ]
+        self._writing.add_acls(leaving.other, not_there(self._pair.clients[leaving.other], wanted))
+
+    def _deny(self, side: Side, resource: AclResource, name: str, denials: tuple[Acl, ...]) -> None:
+        """Add denials, and write down first which of them are this migration's."""
+        missing = not_there(self._pair.clients[side], denials)
+        known = self._pair.words[side].read().get(fence_key(resource, name), ())
+        self._writing.note_fence(side, resource, name, sorted({*known, *missing}))
+        self._writing.add_acls(side, missing)
+
+    def _let_in(self, side: Side, resource: AclResource, name: str) -> None:
+        """Remove this migration's denials, and then the word on them."""
+        if side not in self._pair.words:
+            return
+        if added := self._pair.words[side].read().get(fence_key(resource, name), ()):
+            self._writing.remove_acls(side, added)
+            self._writing.note_fence(side, resource, name, ())
+
+    def _once(self, what: str, topics: tuple[str, ...], hook: Hook) -> None:
+        if (what, *topics) not in self._asked:
+            self._asked.add((what, *topics))
+            self.ask(hook, {"migration": self._file.name, "topics": list(topics), "step": what})

@@ -1,0 +1,183 @@
+"""A migration: its file, both clusters, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sparkmirror.config import MirrorConfig
+from sparkmirror.config.formats import explain, read
+from sparkmirror.errors import ConfigError
+from sparkmirror.migrate import phase, switch_plan
+from sparkmirror.migrate.actions import Action
+from sparkmirror.migrate.change_plan import change_plan
+from sparkmirror.migrate.checks import CheckResult, run_checks
+from sparkmirror.migrate.checks.gather import gather
+from sparkmirror.migrate.evidence import Evidence
+from sparkmirror.migrate.executor import Code, Executor, StepEvent, SwitchOutcome, batches
+from sparkmirror.migrate.file import MigrationFile, Set, read_file
+from sparkmirror.migrate.hands import RealHands
+from sparkmirror.migrate.observation import Observation, Side
+from sparkmirror.migrate.pair import Pair, flows_of
+from sparkmirror.migrate.phase import Blocker, Phase, SetVerdict
+from sparkmirror.migrate.planned_changes import PlannedChanges
+from sparkmirror.migrate.rehearsal import RECORDS, Rehearsal, rehearse
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
+from sparkmirror.migrate.writers import ClusterWriters, DryWriters, Writing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchPlan:
+    """The actions that are left until a set is at its goal."""
+
+    migration: Migration
+    set: Set
+    goal: SwitchGoal
+    seen: Observation
+    actions: tuple[Action, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """What will be done, a line for each action."""
+        return [action.words(self.seen) for action in self.actions]
+
+    def run(self, on_step: Callable[[StepEvent], None] = lambda _: None) -> SwitchOutcome:
+        """Carry the plan out, looking again after each action."""
+        return self.migration.switch(self.set, self.goal, on_step)
+
+    def dry_run(self, say: Callable[[str], None]) -> None:
+        """Say what would be written now; later actions depend on what earlier ones lead to."""
+        hands = self.migration.hands(DryWriters(self.migration.pair, say))
+        for action in self.actions:
+            hands.act(action, self.seen)
+
+
+class Migration:
+    """One migration; a context manager, for one thread.
+
+    with Migration.load("migration.yaml") as migration:
+        for plan in migration.plan(SwitchGoal(Who.CONSUMERS, Side.TARGET)):
+            print(*plan.words, sep="\\n")
+    """
+
+    def __init__(self, file: MigrationFile, pair: Pair, mirror: MirrorConfig) -> None:
+        self.file = file
+        self.pair = pair
+        self.mirror = mirror
+        self._looking = self.hands(DryWriters(pair, lambda _: None))
+
+    @classmethod
+    def load(cls, path: str | Path, secrets: str | None = None) -> Self:
+        """Read a migration's file and the mirror's; no cluster is asked. Raises `ConfigError`."""
+        file = read_file(path)
+        config, _ = explain(read([file.mirror], secrets))
+        return cls(file, Pair(flows_of(file, config)), config)
+
+    def hands(self, writing: Writing) -> RealHands:
+        """Return what looks at the clusters, and acts through `writing`."""
+        return RealHands(self.file, self.pair, writing)
+
+    def observe(self) -> Observation:
+        """Look at both clusters. Raises `ClusterUnreachable` and other `ConnectionError`s."""
+        return self._looking.look()
+
+    def verdicts(self, seen: Observation) -> list[SetVerdict]:
+        """Return where each set stands, and what blocks its next switch."""
+        return [phase.verdict(seen, self.file, one) for one in self.file.sets]
+
+    def check(self, name: str | None = None) -> list[CheckResult]:
+        """Check one set's next switch, or all sets'.
+
+        Once all are complete, none is left to check. Makes and deletes a scratch topic at each cluster that a flow
+        copies to (lint's append check). Raises `ConfigError` if there is no such set, `ClusterUnreachable` and other
+        `ConnectionError`s.
+        """
+        sets = self.file.chosen(name)
+        return list(run_checks(gather(self.file, sets, self.pair, self.mirror, self.observe)))
+
+    def changes(self) -> PlannedChanges:
+        """Compare the clusters: changes at the target, and work for people.
+
+        Nothing is changed. Raises `ClusterUnreachable` and other `ConnectionError`s.
+        """
+        return change_plan(self.file, self.pair.flows[Side.SOURCE])
+
+    def rehearse(
+        self, name: str | None = None, groups: Sequence[str] = (), records: int = RECORDS, to: Side = Side.TARGET
+    ) -> Rehearsal:
+        """Compare the next records of groups on both sides.
+
+        Of these groups, of one set's, or of all. Nothing is changed. Raises `ConfigError` if there is no such set or
+        no flow to that side, `ClusterUnreachable` and other `ConnectionError`s.
+        """
+        flow = self.pair.flows.get(to.other)
+        if flow is None:
+            raise ConfigError("there is no flow back", origin=self.file.mirror)
+        known = [group for one in self.file.chosen(name) for group in one.groups]
+        if strangers := sorted(set(groups) - set(known)):
+            raise ConfigError(f"no set has it; there are {', '.join(known)}", origin="--group", key=strangers[0])
+        return rehearse(flow, groups or known, records, patience_s=self.file.policies.drain)
+
+    def plan(self, goal: SwitchGoal, name: str | None = None) -> list[SwitchPlan]:
+        """Plan a switch of one set, or of all. Raises `ConfigError` if there is no such set."""
+        seen = self.observe()
+        return [
+            SwitchPlan(
+                migration=self,
+                set=one,
+                goal=goal,
+                seen=seen,
+                actions=switch_plan.plan(self.file, seen, one, goal),
+            )
+            for one in self.file.chosen(name)
+        ]
+
+    def switch(self, one: Set, goal: SwitchGoal, on_step: Callable[[StepEvent], None]) -> SwitchOutcome:
+        """Bring a set to its goal; consumers in batches, each of which is undone by itself."""
+        executor = Executor(self.file, self.hands(self.writers()), on_step)
+        parts = batches(one, self.file.policies.batch) if goal.who is Who.CONSUMERS else [one]
+        outcome = SwitchOutcome(code=Code.DONE, words=f"{one.name}: nothing is left to do")
+        for part in parts:
+            outcome = executor.run(part, goal)
+            if outcome.code is not Code.DONE:
+                break
+        return outcome
+
+    def complete(self, names: Sequence[Set]) -> list[Blocker]:
+        """Give up the way back of sets that have moved; return blockers, and then nothing is written."""
+        seen = self.observe()
+        blockers = []
+        for one in names:
+            now = phase.set_phase(seen, one)
+            if now.phase not in (Phase.MOVED, Phase.COMPLETED):
+                blockers.append(Blocker("not-moved", f"{one.name} is {now.phase}: producers must write at the target"))
+            blockers += [
+                Blocker("consumers-first", f"{group} still reads at {seen.clusters[Side.SOURCE].alias}")
+                for group in one.groups
+                if phase.group_at(seen, Side.SOURCE, group).members
+            ]
+        if not blockers:
+            for one in names:
+                for topic in one.topics:
+                    self.pair.words[Side.SOURCE].close(topic)
+                self.writers().note({"set": one.name, "what": "completed"})
+        return blockers
+
+    def writers(self) -> ClusterWriters:
+        """Return what writes to the clusters."""
+        return ClusterWriters(self.pair, Evidence(self.pair.clients[Side.TARGET], self.file.name))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.pair.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

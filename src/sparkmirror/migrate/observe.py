@@ -1,0 +1,367 @@
+"""Look at both clusters: make an `Observation`. Nothing is written.
+
+A look takes about a dozen requests a broker. Fences are read before ends: so an end that is read under a complete fence
+is one that nobody passes any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.exact.durable.losses import LossLedger, losses_topic
+from sparkmirror.exact.maps.offset_map import Copied
+from sparkmirror.exact.maps.partition_map import NOTHING_YET, Unmapped
+from sparkmirror.kafka.cluster.acls import Acl, SecurityDisabled
+from sparkmirror.kafka.cluster.group_members import describe_groups
+from sparkmirror.kafka.cluster.groups import Groups
+from sparkmirror.kafka.cluster.log_ends import APART_S, LogEnds, read_log_ends, settled
+from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.migrate.fences_seen import NO_AUTHORIZER, fence_seen, group_readers, read_by_broker, read_denied
+from sparkmirror.migrate.file import Fence, MigrationFile
+from sparkmirror.migrate.observation import (
+    ClusterSeen,
+    FenceSeen,
+    FlowSeen,
+    GroupSeen,
+    MemberSeen,
+    Observation,
+    Side,
+    TopicSeen,
+    WordSeen,
+)
+from sparkmirror.migrate.pair import Pair
+from sparkmirror.mirror.sync.application_translator import Stored, Translation
+from sparkmirror.mirror.sync.migration_words import read_on
+from sparkmirror.mirror.sync.turn_order import FlowWords, TurnSide, words_in
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.snapshot.status_topic import read_status
+
+FRESH_S = 15.0
+"""Age in seconds up to which a published status shows a mirror at work: it publishes every 5 s."""
+_STATUS_S = 2.0
+"""Seconds between two readings of status and loss ledger, which take longer than all else."""
+
+
+class PairObserver:
+    """Look again and again; keeps what speeds up the next look. For one thread."""
+
+    def __init__(self, file: MigrationFile, pair: Pair) -> None:
+        self._file = file
+        self._pair = pair
+        self._topics = [topic for each in file.sets for topic in each.topics]
+        self._names = {
+            Side.SOURCE: list(self._topics),
+            Side.TARGET: sorted({*self._topics, *(pair.copy_of(Side.SOURCE, topic) for topic in self._topics)}),
+        }
+        copies = {side: {pair.copy_of(side.other, topic) for topic in self._topics} for side in Side}
+        self._read_names = {side: {*self._topics, *copies[side]} for side in Side}
+        """Topics that the migration's groups read, by side: the topics themselves, and the other side's copies."""
+        self._groups = [group for each in file.sets for group in each.groups]
+        self._readers = {side: Groups(client) for side, client in pair.clients.items()}
+        self._ends = {side: _Ends() for side in Side}
+        self._words = {side: _ControlWords(log) for side, log in pair.controls.items()}
+        self._slow = {side: _Slow(pair, side) for side in pair.flows}
+
+    def look(self) -> Observation:
+        """Observe both clusters. Raises `ClusterUnreachable`, and other `ConnectionError`s."""
+        clusters = {side: self._cluster(side) for side in Side}
+        for words in self._words.values():
+            words.read()
+        flows = {side: self._flow(side, clusters[side]) for side in self._pair.flows}
+        return Observation(at_ms=int(time.time() * 1000), clusters=clusters, flows=flows)
+
+    # --- clusters -------------------------------------------------------------------------------
+
+    def _cluster(self, side: Side) -> ClusterSeen:
+        pair = self._pair
+        client, config = pair.clients[side], pair.configs[side]
+        names = self._names[side]
+        leaders = client.metadata(names)
+        there = {name: found for name, found in leaders.items() if not found.error}
+        acls = self._acls(side)
+        own, denials = pair.principals[side], pair.words[side].read() if side in pair.words else {}
+        fences = {
+            name: FenceSeen(impossible=acls) if isinstance(acls, str) else fence_seen(acls, name, own, denials)
+            for name in there
+        }
+        partitions = [(name, index) for name, found in there.items() for index in found.partitions]
+        ends, steady = self._ends[side].read(read_log_ends(client, partitions), fences)
+        open_ones = open_transactions(client, partitions)
+        topics = {}
+        for name, found in there.items():
+            indexes = sorted(found.partitions)
+            known = {index: ends.ends[name, index] for index in indexes if (name, index) in ends.ends}
+            topics[name] = TopicSeen(
+                name=name,
+                topic_id=found.topic_id.hex(),
+                ends={index: end.log_end for index, end in known.items()},
+                watermarks={index: end.high_watermark for index, end in known.items()},
+                steady=all((name, index) in steady for index in indexes),
+                still_s=min((self._ends[side].still_s((name, index)) for index in indexes), default=0.0),
+                leaderless=tuple(index for index in indexes if index not in known),
+                open_transactions=tuple(
+                    sorted({_called(one) for index in indexes if (one := _open(open_ones, (name, index))) is not None})
+                ),
+                fence=fences[name],
+            )
+        return ClusterSeen(
+            alias=config.alias,
+            bootstrap=",".join(config.bootstrap_servers),
+            cluster_id=client.cluster_id,
+            brokers=len(client.brokers),
+            authorizer=not isinstance(acls, str),
+            topics=topics,
+            groups=self._groups_at(side, acls, denials),
+        )
+
+    def _acls(self, side: Side) -> list[set[Acl]] | str:
+        """Return each broker's ACLs; a text says why there are none to look at."""
+        if self._file.fence is not Fence.ACL:
+            return "the migration denies nothing by ACLs"
+        try:
+            return read_by_broker(self._pair.clients[side])
+        except SecurityDisabled:
+            return NO_AUTHORIZER
+
+    def _groups_at(
+        self, side: Side, acls: list[set[Acl]] | str, words: Mapping[str, tuple[Acl, ...]]
+    ) -> dict[str, GroupSeen]:
+        groups = self._readers[side]
+        listed = groups.listed()
+        fetched = groups.committed(self._groups)
+        if fetched.refused:
+            group, why = next(iter(fetched.refused.items()))
+            raise ClusterUnreachable(f"cluster {groups.alias}: the offsets of group {group} can't be read: {why}")
+        full = [name for name in self._groups if name in listed and listed[name].state not in ("", "Empty", "Dead")]
+        members = describe_groups(self._pair.clients[side], full).groups if full else {}
+        seen = {}
+        for group in self._groups:
+            state = listed[group].state if group in listed else ""
+            offsets = fetched.offsets.get(group, {})
+            seen[group] = GroupSeen(
+                state=state,
+                members=tuple(MemberSeen(each.client_id, each.host) for each in members[group].members)
+                if group in members
+                else (),
+                offsets={where: each.offset for where, each in offsets.items() if where[0] in self._read_names[side]},
+                readers=frozenset()
+                if isinstance(acls, str)
+                else group_readers(acls, group, self._pair.principals[side]),
+                read_denied=not isinstance(acls, str) and read_denied(acls, group, words),
+            )
+        return seen
+
+    # --- flows ----------------------------------------------------------------------------------
+
+    def _flow(self, side: Side, here: ClusterSeen) -> FlowSeen:
+        slow = self._slow[side].read()
+        positions, untranslated = self._positions(side, here)
+        return FlowSeen(
+            name=self._pair.flows[side].name,
+            at_work=slow.at_work,
+            standbys=slow.standbys,
+            topics={topic: self._word(side, here.topics.get(topic), topic) for topic in self._topics},
+            positions=positions,
+            untranslated=untranslated,
+        )
+
+    def _word(self, side: Side, there: TopicSeen | None, topic: str) -> WordSeen:
+        copy = self._pair.copy_of(side, topic)
+        if there is None:
+            return WordSeen(copy=copy)
+        words = {each: words_in(self._words[each].state, topic) for each in self._words}
+        done = words[side].done
+        if done is not None and not done.is_of(bytes.fromhex(there.topic_id)):
+            done = None  # the word is about a topic that was deleted since
+        ends = dict(done.ends) if done is not None else {}
+        copied = self._pair.translators[side].copied([(topic, part) for part in there.watermarks])
+        lags = [_lag(copied[topic, part], end) for part, end in there.watermarks.items()]
+        return WordSeen(
+            copy=copy,
+            done=done is not None,
+            ends=ends,
+            reached={
+                part: found.downstream
+                for part, end in ends.items()
+                if isinstance(found := copied.get((topic, part)), Copied) and found.upstream >= end
+            },
+            begun=_number(words, side) > _number(words, side.other),
+            lag=None if None in lags else sum(lag for lag in lags if lag is not None),
+            stopped=topic in self._pair.words[side].stopped,
+            closed=topic in self._pair.words[side].closed,
+            foreign=self._slow[side].foreign.get(topic, ()),
+        )
+
+    def _positions(
+        self, side: Side, here: ClusterSeen
+    ) -> tuple[dict[str, dict[TopicPartition, int | None]], dict[str, str]]:
+        """Translate all groups' commits at `side`: by group and partition at the other side, and reasons for None."""
+        positions: dict[str, dict[TopicPartition, int | None]] = {}
+        reasons: dict[str, str] = {}
+        for group, seen in here.groups.items():
+            translations = self._translated(side, list(seen.offsets.items()))
+            positions[group] = {(each.topic, each.partition): each.offset for each in translations}
+            untold = next((each for each in translations if each.offset is None), None)
+            if untold is not None:
+                reasons[group] = f"{untold.topic}-{untold.partition}: {untold.reason}"
+        return positions, reasons
+
+    def _translated(self, side: Side, offsets: list[tuple[TopicPartition, int]]) -> list[Translation]:
+        """Translate commits by both flows' maps.
+
+        An offset among records that the other flow has written here is translated by that flow's map, backwards; all
+        else by this side's flow. At a seam both agree.
+        """
+        stored = [Stored(topic, partition, offset) for (topic, partition), offset in offsets]
+        forth = self._forth(side, stored)
+        if side.other not in self._pair.translators:
+            return forth
+        back = self._back(side.other, stored)
+        return [there if there.offset is not None else here for here, there in zip(forth, back, strict=True)]
+
+    def _forth(self, side: Side, stored: list[Stored]) -> list[Translation]:
+        """Translate commits by this side's flow; in a partition without a record the copy's end is the place."""
+        translator = self._pair.translators[side]
+        answers = translator.translate_each(stored)
+        untold = [each[:2] for each, answer in zip(stored, answers, strict=True) if answer.offset is None]
+        copied = translator.copied(untold) if untold else {}
+        return [
+            answer._replace(offset=end.downstream, reason="")
+            if answer.offset is None and isinstance(end := copied[each[:2]], Copied) and end.upstream == each.offset
+            else answer
+            for each, answer in zip(stored, answers, strict=True)
+        ]
+
+    def _back(self, side: Side, stored: list[Stored]) -> list[Translation]:
+        """Translate commits among copies that the flow from `side` wrote; at a copy's end, its end at `side` counts.
+
+        A renamed copy without a record has nothing to read yet, and neither has a group at its beginning.
+        """
+        translator = self._pair.translators[side]
+        answers = translator.translate_each(stored, reverse=True)
+        untold = [(answer.topic, answer.partition) for answer in answers if answer.offset is None and answer.topic]
+        copied = translator.copied(untold) if untold else {}
+        places = []
+        for each, answer in zip(stored, answers, strict=True):
+            end = copied.get((answer.topic, answer.partition)) if answer.offset is None else None
+            if isinstance(end, Copied) and end.downstream == each.offset:
+                places.append(answer._replace(offset=end.upstream, reason=""))
+            elif end is NOTHING_YET and each.offset == 0 and each.topic != answer.topic:
+                places.append(answer._replace(offset=0, reason=""))
+            else:
+                places.append(answer)
+        return places
+
+
+class _Ends:
+    """One cluster's ends, compared with the reading before."""
+
+    def __init__(self) -> None:
+        self._before: LogEnds | None = None
+        self._at = 0.0
+        self._fences: Mapping[str, FenceSeen] = {}
+        self._steady: frozenset[TopicPartition] = frozenset()
+        self._changed: dict[TopicPartition, tuple[int, float]] = {}
+        """Each partition's end, and when it was first seen."""
+
+    def still_s(self, where: TopicPartition) -> float:
+        """Return for how many seconds a partition's end has not changed."""
+        return time.monotonic() - self._changed[where][1] if where in self._changed else 0.0
+
+    def read(self, now: LogEnds, fences: Mapping[str, FenceSeen]) -> tuple[LogEnds, frozenset[TopicPartition]]:
+        """Return the reading, and the partitions that stand still since one at least `APART_S` older.
+
+        Both readings are made under the same fences.
+        """
+        at = time.monotonic()
+        for where, end in now.ends.items():
+            if self._changed.get(where, (-1, 0.0))[0] != end.log_end:
+                self._changed[where] = end.log_end, at
+        if self._before is None or fences != self._fences:
+            self._before, self._at, self._fences, self._steady = now, at, fences, frozenset()
+        elif at - self._at >= APART_S:
+            self._steady = frozenset(settled(self._before, now).ends)
+            self._before, self._at = now, at
+        else:
+            self._steady = frozenset(
+                where for where in self._steady if now.ends.get(where) == self._before.ends.get(where)
+            )
+        return now, self._steady
+
+
+class _ControlWords:
+    """The published ends and turns in one flow's control topic."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+        self._offset = 0
+        self.state = ControlState()
+
+    def read(self) -> ControlState:
+        """Read on. Raises `ConnectionError`s."""
+        entries, self._offset = read_on(self._log, self._offset)
+        self.state.apply(entries)
+        return self.state
+
+
+class _Slow:
+    """A flow's status and loss ledger, read now and then."""
+
+    def __init__(self, pair: Pair, side: Side) -> None:
+        self._flow = pair.flows[side]
+        client = pair.clients[side.other]
+        self._ledger = TopicLog(client, losses_topic(self._flow.source.alias))
+        self._read_at = -_STATUS_S
+        self.at_work = False
+        self.standbys = 0
+        self.foreign: dict[str, tuple[str, ...]] = {}
+
+    def read(self) -> _Slow:
+        """Read both again if they are old."""
+        if time.monotonic() - self._read_at >= _STATUS_S:
+            self._read()
+            self._read_at = time.monotonic()
+        return self
+
+    def _read(self) -> None:
+        self.at_work, self.standbys = False, 0
+        with suppress(ClusterUnreachable):  # no mirror has run yet
+            status = read_status(self._flow)
+            age = status.age_s()
+            if status.flow is not None and age is not None and age <= FRESH_S:
+                self.at_work = True
+                self.standbys = max((status.flow.processes or 1) - 1, 0)
+        foreign: dict[str, list[str]] = {}
+        with suppress(ConnectionError):
+            for loss in LossLedger(self._ledger).read():
+                if loss.outcome is LossOutcome.FOREIGN and loss.action != "expected":
+                    foreign.setdefault(loss.source_topic, []).append(loss.words)
+        self.foreign = {topic: tuple(words) for topic, words in foreign.items()}
+
+
+def _lag(copied: Copied | Unmapped, end: int) -> int | None:
+    """Return the offsets below `end` that a copy lacks; None: not known."""
+    if isinstance(copied, Unmapped):
+        return end if copied is NOTHING_YET else None
+    return max(end - copied.upstream, 0)
+
+
+def _number(words: Mapping[Side, FlowWords], side: Side) -> int:
+    """Return the number of the newest turn that the flow from `side` has begun."""
+    place = TurnSide.FIRST if side is Side.SOURCE else TurnSide.SECOND
+    return words.get(side, FlowWords()).number(place)
+
+
+def _open(told: Mapping[TopicPartition, OpenTransaction | str], where: TopicPartition) -> OpenTransaction | None:
+    one = told.get(where)
+    return one if isinstance(one, OpenTransaction) else None
+
+
+def _called(one: OpenTransaction) -> str:
+    return one.coordinated.transactional_id if one.coordinated else f"producer id {one.producer_id}"

@@ -1,0 +1,91 @@
+"""A migration's clusters and flows, with the connections that stay open between looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from types import TracebackType
+from typing import Self
+
+from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
+from sparkmirror.errors import ConfigError
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.missing_rights import principal
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.migrate.file import MigrationFile
+from sparkmirror.migrate.observation import Side
+from sparkmirror.mirror.sync.application_translator import ApplicationTranslator
+from sparkmirror.mirror.sync.migration_words import MigrationWords
+from sparkmirror.mirror.sync.topic_rules import TopicRules, topic_rules
+from sparkmirror.pump.messages.control import control_topic
+
+ROLE = "sparkmirror-migration"
+
+
+def flows_of(file: MigrationFile, config: MirrorConfig) -> dict[Side, FlowConfig]:
+    """Return the migration's flows by the side that they copy from; the flow back only if the file has it.
+
+    Raises `ConfigError`.
+    """
+    forth = begins(config, file.flow, file.name)
+    ends = forth.target.alias, forth.source.alias
+    back = next((flow for flow in config.flows if (flow.source.alias, flow.target.alias) == ends), None)
+    return {Side.SOURCE: forth} | ({Side.TARGET: back} if back is not None else {})
+
+
+def begins(config: MirrorConfig, wanted: str, origin: str) -> FlowConfig:
+    """Return the flow that a migration begins with.
+
+    It is the named one, the only one, or the one whose turn is `first`. Raises `ConfigError`.
+    """
+    names = ", ".join(flow.name for flow in config.flows)
+    if wanted:
+        named = next((flow for flow in config.flows if flow.name == wanted), None)
+        if named is None:
+            raise ConfigError(f"{config.path} has no such flow; it has {names}", origin=origin, key="flow")
+        return named
+    first = config.flows if len(config.flows) == 1 else [flow for flow in config.flows if flow.turn == "first"]
+    if len(first) != 1:
+        raise ConfigError(f"{config.path} has several flows: {names}; name one", origin=origin, key="flow")
+    return first[0]
+
+
+class Pair:
+    """Both clusters, and what was read from them so far; for one thread. A context manager."""
+
+    def __init__(self, flows: Mapping[Side, FlowConfig]) -> None:
+        self.flows = flows
+        self._stack = ExitStack()
+        forth = flows[Side.SOURCE]
+        self.configs: Mapping[Side, ClusterConfig] = {Side.SOURCE: forth.source, Side.TARGET: forth.target}
+        self.clients = {
+            side: self._stack.enter_context(closing(ClusterClient(config, ROLE)))
+            for side, config in self.configs.items()
+        }
+        self.rules: Mapping[Side, TopicRules] = {side: topic_rules(flow) for side, flow in flows.items()}
+        self.translators = {
+            side: self._stack.enter_context(ApplicationTranslator.of(flow)) for side, flow in flows.items()
+        }
+        self.controls = {
+            side: TopicLog(self.clients[side.other], control_topic(flow.source.alias)) for side, flow in flows.items()
+        }
+        """Control topics, by the side that the flow copies from."""
+        self.words = {side: MigrationWords(log) for side, log in self.controls.items()}
+        self.principals = {side: principal(config) for side, config in self.configs.items()}
+        """The mirror's own principals; empty: unknown."""
+
+    def copy_of(self, side: Side, topic: str) -> str:
+        """Return the name that a topic of `side` has at the other side."""
+        rules = self.rules.get(side)
+        return rules.remote_name(topic) if rules else topic
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

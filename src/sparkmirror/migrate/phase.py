@@ -1,0 +1,370 @@
+"""Where each set and each group of a migration stands: pure functions of an observation.
+
+A topic is *live* at one side. It leaves that side by the published ends of the flow that copies from there, and is live
+at the other side once that side's flow back begins exactly behind these ends. Where copies keep the topic's name, the
+words on turns tell whose turn is the newest; where they are renamed, both flows may copy at any time, and the published
+ends alone tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.migrate.file import Fence, MigrationFile, MigrationType, Set
+from sparkmirror.migrate.observation import GroupSeen, Observation, Side, TopicSeen, WordSeen
+
+
+class Phase(StrEnum):
+    """How far a topic's producers are on their way from the side where the topic is live."""
+
+    COPYING = "copying"
+    """The topic is live, and copied."""
+    HALF_FENCED = "half-fenced"
+    """Some principals, or some brokers only, are denied writing."""
+    FENCED = "fenced"
+    """No principal can write; the ends are not published yet."""
+    DRAINING = "draining"
+    """The ends are published; the copy lacks records."""
+    LEAKING = "leaking"
+    """Somebody wrote behind the published ends."""
+    DRAINED = "drained"
+    """The copy has everything up to the published ends; the other side is not armed."""
+    ARMED = "armed"
+    """The topic is live at the side that it came to; nobody has written there yet."""
+    MOVED = "moved"
+    """Producers write at the side that the topic came to."""
+    COMPLETED = "completed"
+    """Moved for good: there is no way back."""
+    UNCLEAR = "unclear"
+    """Both flows' words contradict each other."""
+
+
+_ORDER = tuple(Phase)
+_NOT_BEGUN = frozenset({Phase.COPYING, Phase.ARMED, Phase.MOVED})
+"""Phases in which the topic has not begun to leave its side."""
+
+
+class GroupPhase(StrEnum):
+    """Where a group reads, seen from the side that it leaves."""
+
+    THERE = "at its side"
+    """Members at the side that it leaves, none at the other."""
+    STOPPED = "stopped"
+    """No members; its positions at the other side are not those of its commits."""
+    POSITIONED = "positioned"
+    """No members; its positions at the other side are exactly its commits'."""
+    ARRIVED = "at the other side"
+    MOVED = "moved"
+    """No members now; it has read at the other side, beyond where it stopped."""
+    CAME_BACK = "came back"
+    """Members at the side that it leaves, though it has read at the other side, beyond its commits here."""
+    ON_BOTH_SIDES = "on both sides"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Reason why a switch can't begin, or can't continue."""
+
+    id: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.id}: {self.words}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPhase:
+    """A topic's phase, and the side where it is live."""
+
+    topic: str
+    live: Side
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPhase:
+    """A set's phase: its least advanced topic's."""
+
+    set: Set
+    live: Side
+    """The side where all of the set's topics are live, or the side that some still have to leave."""
+    phase: Phase
+    mixed: tuple[TopicPhase, ...] = ()
+    """All topics' phases, if they differ."""
+
+
+def word(seen: Observation, side: Side, topic: str) -> WordSeen:
+    """Return what the flow that copies from `side` says of a topic; without a flow, nothing."""
+    flow = seen.flows.get(side)
+    return (flow.topics.get(topic) if flow else None) or WordSeen(copy=topic)
+
+
+def topic_at(seen: Observation, side: Side, topic: str) -> TopicSeen:
+    """Return a topic at one side; a missing topic is empty."""
+    return seen.clusters[side].topics.get(topic) or TopicSeen(name=topic)
+
+
+def keeps_names(seen: Observation, topic: str) -> bool:
+    """True if the copy has the topic's own name, so that both sides share one log's content."""
+    return word(seen, Side.SOURCE, topic).copy == topic
+
+
+def live_side(seen: Observation, topic: str) -> Side | None:
+    """Return the side where producers belong by both flows' words; None if the words contradict each other.
+
+    Where copies keep the topic's name, it is the side of the newest turn.
+    """
+    forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
+    if not keeps_names(seen, topic):
+        return Side.TARGET if forth.done and (back.done or forth.drained) else Side.SOURCE
+    if forth.begun and back.begun:
+        return None
+    if back.begun:
+        return Side.TARGET
+    return Side.SOURCE if forth.begun or not back.done else None
+
+
+def stopped(seen: Observation, topic: str) -> bool:
+    """True if a command, or people, were told to stop the topic's producers, and not to start them since."""
+    return word(seen, Side.SOURCE, topic).stopped
+
+
+def is_published(seen: Observation, side: Side, topic: str) -> bool:
+    """True if the topic's ends at `side` are published, and nobody has written behind them."""
+    return word(seen, side, topic).done and not leaks(seen, side, topic)
+
+
+def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
+    """Return the number of offsets behind the published ends of a topic at `side`, by partition."""
+    said, there = word(seen, side, topic), topic_at(seen, side, topic)
+    if not said.done:
+        return {}
+    return {part: end - said.ends.get(part, 0) for part, end in there.ends.items() if end > said.ends.get(part, 0)}
+
+
+def has_come(seen: Observation, topic: str) -> bool:
+    """True if the topic is live where an earlier switch brought it."""
+    live = live_side(seen, topic)
+    return live is Side.TARGET or (live is Side.SOURCE and word(seen, Side.TARGET, topic).done)
+
+
+def topic_phase(seen: Observation, topic: str) -> TopicPhase:
+    """Return one topic's phase."""
+    live = live_side(seen, topic)
+    if live is None:
+        return TopicPhase(topic=topic, live=Side.SOURCE, phase=Phase.UNCLEAR)
+    return TopicPhase(topic=topic, live=live, phase=_leaving(seen, live, topic) or _arriving(seen, live, topic))
+
+
+def _leaving(seen: Observation, live: Side, topic: str) -> Phase | None:
+    """Return how far the topic has left `live`; None if it has not begun to."""
+    said, fence = word(seen, live, topic), topic_at(seen, live, topic).fence
+    if said.done:
+        if leaks(seen, live, topic):
+            return Phase.LEAKING
+        return Phase.DRAINED if said.drained else Phase.DRAINING
+    if not fence.added or (has_come(seen, topic) and not _written(seen, live, topic)):
+        return None  # where it came to, nobody has been let in yet
+    return Phase.FENCED if fence.complete else Phase.HALF_FENCED
+
+
+def _arriving(seen: Observation, live: Side, topic: str) -> Phase:
+    if not has_come(seen, topic):
+        return Phase.COPYING
+    if word(seen, live.other, topic).closed:
+        return Phase.COMPLETED
+    return Phase.MOVED if _written(seen, live, topic) else Phase.ARMED
+
+
+def _written(seen: Observation, live: Side, topic: str) -> bool:
+    """True if somebody has written where the topic came to."""
+    ends = topic_at(seen, live, topic).ends
+    if not keeps_names(seen, topic):
+        return any(ends.values())
+    reached = word(seen, live.other, topic).reached
+    return any(end > reached.get(part, 0) for part, end in ends.items())
+
+
+def set_phase(seen: Observation, one: Set) -> SetPhase:
+    """Return a set's phase: that of the topic with the longest way to the target."""
+    topics = [topic_phase(seen, topic) for topic in one.topics]
+    least = min(topics, key=lambda each: (each.live is Side.TARGET, _ORDER.index(each.phase)))
+    mixed = len({(each.live, each.phase) for each in topics}) > 1
+    return SetPhase(set=one, live=least.live, phase=least.phase, mixed=tuple(topics) if mixed else ())
+
+
+def group_phase(seen: Observation, group: str, side: Side) -> GroupPhase:
+    """Return where a group stands on its way from `side` to the other."""
+    here, there = group_at(seen, side, group), group_at(seen, side.other, group)
+    if here.members or not here.empty:
+        if there.members:
+            return GroupPhase.ON_BOTH_SIDES
+        return GroupPhase.CAME_BACK if _has_read_on(seen, side, group) else GroupPhase.THERE
+    if there.members or not there.empty:
+        return GroupPhase.ARRIVED
+    if lacking(seen, side, group):
+        return GroupPhase.STOPPED
+    return GroupPhase.MOVED if _has_read_on(seen, side, group) else GroupPhase.POSITIONED
+
+
+def lacking(seen: Observation, side: Side, group: str) -> dict[TopicPartition, int | None]:
+    """Return the positions that a group lacks at the other side; None: its commit at `side` can't be translated yet.
+
+    A group that has read on at the other side keeps its positions there.
+    """
+    known, read_on = group_at(seen, side.other, group).offsets, _has_read_on(seen, side, group)
+    return {
+        where: offset
+        for where, offset in positions(seen, side, group).items()
+        if (not _is_ahead(seen, side, group, where) if offset is None else known.get(where, -1) < offset)
+        and not (read_on and where in known)
+    }
+
+
+def _has_read_on(seen: Observation, side: Side, group: str) -> bool:
+    """True if a group's position at the other side is beyond its commit at `side`."""
+    known = group_at(seen, side.other, group).offsets
+    wanted = positions(seen, side, group).items()
+    return any(offset is not None and known.get(where, -1) > offset for where, offset in wanted)
+
+
+def _is_ahead(seen: Observation, side: Side, group: str, where: TopicPartition) -> bool:
+    """True if the other flow shows that a group's position at the other side is as far as its commit at `side`.
+
+    Before its first turn a flow can't translate what lies at its source.
+    """
+    topic, partition = where
+    from_here, from_there = seen.flows.get(side), seen.flows.get(side.other)
+    names = [name for name, said in from_here.topics.items() if said.copy == topic] if from_here else []
+    if from_there and topic in from_there.topics:
+        names.append(from_there.topics[topic].copy)
+    committed, as_far = group_at(seen, side, group).offsets, positions(seen, side.other, group)
+    for name in names:
+        offset = as_far.get((name, partition))
+        if offset is not None and offset >= committed.get((name, partition), 0):
+            return True
+    return False
+
+
+def positions(seen: Observation, side: Side, group: str) -> Mapping[TopicPartition, int | None]:
+    """Return a group's commits at `side`, translated; without a flow from there, none."""
+    flow = seen.flows.get(side)
+    return flow.positions.get(group, {}) if flow else {}
+
+
+def group_at(seen: Observation, side: Side, group: str) -> GroupSeen:
+    """Return a group at one side; a missing group is empty."""
+    return seen.clusters[side].groups.get(group) or GroupSeen()
+
+
+# --- what stands in the way -------------------------------------------------------------------------
+
+
+def producers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> list[Blocker]:
+    """Return why the set's producers can't be switched to `to` now, the first reason first."""
+    return list(_producers_blockers(seen, file, one, to))
+
+
+def _producers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> Iterator[Blocker]:
+    leaving = to.other
+    forth, back = seen.flows.get(leaving), seen.flows.get(to)
+    if forth is None:
+        yield Blocker("no-flow", f"nothing copies from {seen.clusters[leaving].alias} to {seen.clusters[to].alias}")
+        return
+    if not forth.at_work:
+        yield Blocker("mirror-down", f"no mirror works on {forth.name}")
+    for topic in one.topics:
+        yield from _topic_blockers(seen, file, topic, to)
+        if keeps_names(seen, topic) and (back is None or not back.at_work):
+            why = "there is no flow back" if back is None else f"no mirror works on {back.name}"
+            yield Blocker("reverse-flow-ready", f"{why}, so {topic} would have no way back")
+    if file.type is MigrationType.CONSUMERS_FIRST and to is Side.TARGET:
+        behind = [group for group in one.groups if group_phase(seen, group, leaving) in _NOT_ARRIVED]
+        if behind:
+            yield Blocker("consumers-first", f"{', '.join(behind)} must move to {seen.clusters[to].alias} first")
+
+
+_NOT_ARRIVED = frozenset({GroupPhase.THERE, GroupPhase.STOPPED, GroupPhase.CAME_BACK})
+
+
+def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side) -> Iterator[Blocker]:
+    phase = topic_phase(seen, topic)
+    if phase.phase is Phase.UNCLEAR:
+        yield Blocker("unclear", f"both flows' words on {topic} contradict each other")
+        return
+    if phase.live is to:
+        return
+    if phase.phase is Phase.COMPLETED:
+        yield Blocker("completed", f"{topic} was completed: there is no way back")
+        return
+    said, there = word(seen, to.other, topic), topic_at(seen, to.other, topic)
+    if not there.ends:
+        yield Blocker("missing-topic", f"{seen.clusters[to.other].alias} has no topic {topic}")
+    if there.leaderless:
+        yield Blocker("leaderless", f"{topic}-{there.leaderless[0]} has no leader, so its end is not known")
+    if phase.phase in _NOT_BEGUN and (said.lag is None or said.lag > file.policies.lag):
+        known = "an unknown number of" if said.lag is None else f"{said.lag:,}"
+        yield Blocker("lag", f"the copy of {topic} lacks {known} offsets; at most {file.policies.lag:,} may be missing")
+    if file.fence is Fence.ACL and there.fence.impossible:
+        yield Blocker("fence-complete", f"{topic}: {there.fence.impossible}")
+    if phase.phase is Phase.LEAKING:
+        counts = leaks(seen, to.other, topic)
+        yield Blocker("leaking", f"{sum(counts.values()):,} offsets of {topic} lie beyond its published ends")
+    if keeps_names(seen, topic):  # whoever wrote there before the topic came: the flow back begins behind these records
+        for early in word(seen, to, topic).foreign:
+            yield Blocker("written-early", f"{topic}: {early}")
+
+
+def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> list[Blocker]:
+    """Return why the set's groups can't be switched to `to` now."""
+    leaving = to.other
+    forth = seen.flows.get(leaving)
+    here, there = seen.clusters[leaving].alias, seen.clusters[to].alias
+    if forth is None:
+        return [Blocker("no-flow", f"nothing copies from {here} to {there}")]
+    blockers = [] if forth.at_work else [Blocker("mirror-down", f"no mirror works on {forth.name}")]
+    for group in one.groups:
+        phase = group_phase(seen, group, leaving)
+        if phase is GroupPhase.ON_BOTH_SIDES:
+            blockers.append(Blocker("on-both-sides", f"{group} has members at {here} and at {there}"))
+        elif phase is GroupPhase.CAME_BACK:
+            told = f"{group} reads at {here} again, though it has read on at {there}: stop it at {here}"
+            blockers.append(Blocker("unrouted-commits", told))
+        elif phase is GroupPhase.THERE:
+            count = len(group_at(seen, leaving, group).members)
+            blockers.append(Blocker("members", f"{group} has {count or 'unknown'} members at {here}: stop them"))
+        elif phase is GroupPhase.STOPPED and (why := forth.untranslated.get(group)):
+            blockers.append(Blocker("lag", f"{group}: {why}"))
+    return blockers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetVerdict:
+    """Whether a set can be switched, and back."""
+
+    phase: SetPhase
+    to_target: tuple[Blocker, ...]
+    """Reasons why its producers can't move to the target; empty where they are there."""
+    to_source: tuple[Blocker, ...]
+
+    @property
+    def can_switch(self) -> bool:
+        return self.phase.live is Side.SOURCE and not self.to_target
+
+    @property
+    def can_reverse(self) -> bool:
+        return self.phase.live is Side.TARGET and not self.to_source
+
+
+def verdict(seen: Observation, file: MigrationFile, one: Set) -> SetVerdict:
+    """Return a set's verdict; blockers are those of the way that is open next."""
+    phase = set_phase(seen, one)
+    onward = phase.live is Side.SOURCE
+    return SetVerdict(
+        phase=phase,
+        to_target=tuple(producers_blockers(seen, file, one, Side.TARGET)) if onward else (),
+        to_source=() if onward else tuple(producers_blockers(seen, file, one, Side.SOURCE)),
+    )

@@ -1,0 +1,144 @@
+"""All that a migration writes goes through one of these classes, so that a dry run is the same code.
+
+`ClusterWriters` writes; `DryWriters` only says what would be written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
+from sparkmirror.kafka.cluster.acl_changes import add, remove
+from sparkmirror.kafka.cluster.acls import Acl, AclResource
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.groups import Committed, Groups
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.migrate.evidence import Evidence
+from sparkmirror.migrate.observation import Side
+from sparkmirror.migrate.pair import Pair
+from sparkmirror.mirror.sync.turns import drained, start_turn
+from sparkmirror.pump.messages.control import Control, DoneTopic
+
+log = logging.getLogger(__name__)
+
+
+class Writing(Protocol):
+    """The ways in which a migration changes something.
+
+    All raise `ClusterUnreachable` and other `ConnectionError`s, and may be repeated.
+    """
+
+    def add_acls(self, side: Side, acls: Sequence[Acl]) -> None:
+        """Add ACLs."""
+
+    def remove_acls(self, side: Side, acls: Sequence[Acl]) -> None:
+        """Remove exactly these ACLs."""
+
+    def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
+        """Write down what this migration denies at `side`; nothing: take the word back."""
+
+    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
+        """Write down that topics' producers were stopped, or started."""
+
+    def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit for a group without members; for one that has members nothing is committed."""
+
+    def publish(self, side: Side, topic: str, word: DoneTopic | None) -> None:
+        """Publish a topic's ends at `side`; None takes them back."""
+
+    def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
+        """Begin the turn of the flow that copies from `side`, behind the other flow's ends."""
+
+    def note(self, told: Mapping[str, object]) -> None:
+        """Write a line of evidence. No error: a switch doesn't depend on it."""
+
+
+class ClusterWriters:
+    """Write to the clusters of a pair."""
+
+    def __init__(self, pair: Pair, evidence: Evidence) -> None:
+        self._pair = pair
+        self._evidence = evidence
+
+    def add_acls(self, side: Side, acls: Sequence[Acl]) -> None:
+        add(self._pair.clients[side], acls)
+
+    def remove_acls(self, side: Side, acls: Sequence[Acl]) -> None:
+        remove(self._pair.clients[side], acls)
+
+    def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
+        self._pair.words[side].write(resource, name, acls)
+
+    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
+        self._pair.words[Side.SOURCE].stop(topics, stopped=stopped)
+
+    def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        client = self._pair.clients[side]
+        codes = Groups(client).commit({group: {where: Committed(offset) for where, offset in offsets.items()}})[group]
+        refused = {where: code for where, code in codes.items() if code}
+        if set(refused.values()) - {ErrorCode.UNKNOWN_MEMBER_ID}:
+            (topic, partition), code = next(iter(refused.items()))
+            raise ClusterUnreachable(
+                f"cluster {client.config.alias}: committing for group {group} failed: {topic}-{partition}:"
+                f" {error_name(code)}"
+            )
+
+    def publish(self, side: Side, topic: str, word: DoneTopic | None) -> None:
+        Control(self._pair.controls[side]).done(topic, word)
+
+    def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
+        start_turn(self._pair.flows[side], drained(self._pair.flows[side.other], topics).borders)
+
+    def note(self, told: Mapping[str, object]) -> None:
+        try:
+            self._evidence.write(told)
+        except (ConnectionError, SparkMirrorError) as error:
+            log.warning("the evidence topic can't be written, and the migration continues: %s", error)
+
+
+class DryWriters:
+    """Say what would be written, and write nothing."""
+
+    def __init__(self, pair: Pair, say: Callable[[str], None]) -> None:
+        self._pair = pair
+        self._say = say
+
+    def add_acls(self, side: Side, acls: Sequence[Acl]) -> None:
+        for acl in acls:
+            self._would(side, f"add the ACL `{acl}`")
+
+    def remove_acls(self, side: Side, acls: Sequence[Acl]) -> None:
+        for acl in acls:
+            self._would(side, f"remove the ACL `{acl}`")
+
+    def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
+        self._would(side.other, f"write down {len(acls)} denials on {resource.word} {name}")
+
+    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
+        self._would(
+            Side.TARGET, f"write down that the producers of {', '.join(topics)} {'stop' if stopped else 'start'}"
+        )
+
+    def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        for (topic, partition), offset in sorted(offsets.items()):
+            self._would(side, f"commit {offset} for group {group} in {topic}-{partition}")
+
+    def publish(self, side: Side, topic: str, word: DoneTopic | None) -> None:
+        if word is None:
+            self._would(side.other, f"take the published ends of {topic} back")
+        else:
+            ends = ", ".join(f"{part}: {end:,}" for part, end in sorted(word.ends.items()))
+            self._would(side.other, f"publish the ends of {topic} (partition: offset {ends})")
+
+    def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
+        for topic in topics:
+            self._would(side.other, f"begin the turn of {self._pair.flows[side].name} in {topic}")
+
+    def note(self, told: Mapping[str, object]) -> None:
+        """Say nothing: evidence is of what was done."""
+
+    def _would(self, side: Side, what: str) -> None:
+        self._say(f"{self._pair.configs[side].alias}: would {what}")

@@ -1,0 +1,90 @@
+"""A migration's own words: what it has denied, and which topics are complete.
+
+They lie in the control topic of the flow that copies from the side concerned. `fence:topic:NAME` and `fence:group:NAME`
+have the ACLs that were added, and are written before these: so an operator's own denials are never removed, and a run
+that was killed in between leaves nothing that nobody knows of. `closed:NAME` says that a topic has no way back,
+`stopped:NAME` that a command, or people, were told to stop its producers. These two lie in the first flow's topic.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from sparkmirror.kafka.cluster.acls import Acl, AclResource
+from sparkmirror.kafka.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+
+_FENCE, _CLOSED, _STOPPED = b"fence:", b"closed:", b"stopped:"
+
+
+def fence_key(resource: AclResource, name: str) -> str:
+    """Return the key of the word on a topic or a group."""
+    return f"fence:{resource.word}:{name}"
+
+
+def read_on(log: TopicLog, offset: int) -> tuple[Sequence[LogEntry], int]:
+    """Read a control topic from an offset on; before the first run there is none."""
+    try:
+        return log.read(0, offset)
+    except LogUnavailable as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return (), offset
+
+
+class MigrationWords:
+    """The words in one control topic; for one thread."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+        self._offset = 0
+        self.closed: set[str] = set()
+        """Topics without a way back, as last read."""
+        self.stopped: set[str] = set()
+        """Topics whose producers were stopped, as last read."""
+        self._words: dict[str, tuple[Acl, ...]] = {}
+
+    def read(self) -> Mapping[str, tuple[Acl, ...]]:
+        """Read on; return the added ACLs by key.
+
+        There are none before the mirror has run. Raises `ConnectionError`s.
+        """
+        entries, self._offset = read_on(self._log, self._offset)
+        for entry in entries:
+            self._take(entry)
+        return self._words
+
+    def close(self, topic: str) -> None:
+        """Write down that a topic has no way back."""
+        self._log.append(0, [(_CLOSED + topic.encode(), b"{}")])
+
+    def stop(self, topics: Sequence[str], *, stopped: bool) -> None:
+        """Write down that topics' producers are stopped, or started again."""
+        self._log.append(0, [(_STOPPED + topic.encode(), b"{}" if stopped else None) for topic in topics])
+
+    def write(self, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
+        """Write down what will be added; nothing takes the word back."""
+        key = fence_key(resource, name).encode()
+        value = json.dumps({"acls": [asdict(acl) for acl in acls]}).encode() if acls else None
+        self._log.append(0, [(key, value)])
+
+    def _take(self, entry: LogEntry) -> None:
+        if entry.key is not None and entry.key.startswith(_CLOSED) and entry.value:
+            self.closed.add(entry.key.removeprefix(_CLOSED).decode(errors="replace"))
+        if entry.key is not None and entry.key.startswith(_STOPPED):
+            topic = entry.key.removeprefix(_STOPPED).decode(errors="replace")
+            (self.stopped.add if entry.value else self.stopped.discard)(topic)
+        if entry.key is None or not entry.key.startswith(_FENCE):
+            return
+        key = entry.key.decode(errors="replace")
+        try:
+            body = json.loads(entry.value) if entry.value else {}
+            acls = tuple(Acl(**{**each, "resource": AclResource(each["resource"])}) for each in body.get("acls", ()))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return  # not ours: another version's word, or a foreign record
+        if acls:
+            self._words[key] = acls
+        else:
+            self._words.pop(key, None)

@@ -1,0 +1,320 @@
+"""Each obstacle that is planted in a migration's facts is found by its check, and by no other check unless told."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lint.test_cluster_rules import entry
+from tests.migrate.checked_facts import (
+    A,
+    B,
+    Change,
+    both,
+    changed_flow,
+    changed_group,
+    changed_probe,
+    changed_topic,
+    changed_word,
+    described,
+    facts,
+)
+from tests.support.snapshot_samples import flow as status_of
+from tests.support.snapshot_samples import partition
+from tests.support.snapshot_samples import topic as status_topic
+from tools.checks_page import page
+
+from sparkmirror.kafka.cluster.append_check import AppendCheck, AppendVerdict, Trial
+from sparkmirror.kafka.cluster.groups import ListedGroup
+from sparkmirror.lint.probe import FlowProbe
+from sparkmirror.migrate.atomic_sets import AtomicSets
+from sparkmirror.migrate.checks import CHECKS, CheckResult, CheckVerdict, run_checks
+from sparkmirror.migrate.checks.facts import Facts, OutsideGroup, still_to_move
+from sparkmirror.migrate.observation import FenceSeen, MemberSeen
+from sparkmirror.migrate.ties import AtomicSet
+from sparkmirror.schemas import SchemaCheck
+from sparkmirror.snapshot.snapshot import PartitionState
+
+OK, WARN, FAIL, UNKNOWN = CheckVerdict
+ALWAYS_UNKNOWN = {"acks-zero", "verify-fresh"}
+MEMBER = (MemberSeen("billing-1", "10.0.0.7"),)
+PAGE = Path(__file__).parents[2] / "docs" / "migrate_checks.md"
+
+
+def results(seen: Facts) -> dict[str, CheckResult]:
+    return {each.id: each for each in run_checks(seen)}
+
+
+def found(seen: Facts) -> dict[str, tuple[CheckVerdict, str]]:
+    """What is not ok, but for what no cluster ever tells."""
+    return {
+        name: (each.verdict, each.words)
+        for name, each in results(seen).items()
+        if each.verdict is not OK and not (name in ALWAYS_UNKNOWN and each.verdict is UNKNOWN)
+    }
+
+
+def fence(reason: str) -> Change:
+    return changed_topic(A, fence=FenceSeen(impossible=reason))
+
+
+def reader(**changes: Any) -> Change:
+    one = replace(OutsideGroup(group="other", topics=("orders",), active=True), **changes)
+    return lambda seen: replace(seen, readers={A: (one,)})
+
+
+def config(side: str, name: str, value: str) -> Change:
+    def change(probe: FlowProbe) -> None:
+        getattr(probe, side).configs["orders"] = {
+            **getattr(probe, side).configs["orders"],
+            name: replace(entry(name, value), source="DYNAMIC_TOPIC_CONFIG"),
+        }
+
+    return changed_probe(A, change)
+
+
+def partitions(count: int) -> Change:
+    return changed_probe(A, lambda probe: probe.target.topics.update(orders=described(count)))
+
+
+def appends(check: AppendCheck | None) -> Change:
+    return changed_probe(A, lambda probe: setattr(probe.target, "appends", check))
+
+
+def rights(side: str, had: frozenset[str]) -> Change:
+    return changed_probe(A, lambda probe: getattr(probe, side).topic_operations.update(orders=had))
+
+
+def skew(seconds: float | None) -> Change:
+    return changed_probe(A, lambda probe: setattr(probe.source, "skew_s", seconds))
+
+
+def operations(*had: str) -> Change:
+    return changed_probe(A, lambda probe: setattr(probe.source, "operations", frozenset(had)))
+
+
+def parked(reason: str) -> Change:
+    part = partition(state=PartitionState.PARKED, reason=reason)
+    return lambda seen: replace(seen, status={A: status_of(topics=(status_topic("orders", part),))})
+
+
+def status(**changes: Any) -> Change:
+    return lambda seen: replace(seen, status={A: status_of(**changes)})
+
+
+def superusers(there: bool | None) -> Change:
+    return lambda seen: replace(seen, super_users={A: there})
+
+
+def group_rights(*had: str) -> Change:
+    return lambda seen: replace(seen, group_rights={A: {"billing": frozenset(had)}, B: {"billing": frozenset(had)}})
+
+
+def protocol(name: str) -> Change:
+    return lambda seen: replace(seen, listed={A: {"billing": ListedGroup("billing", name, "Empty", "classic")}})
+
+
+def ties(topics: Set[str] = frozenset(), streams: Set[str] = frozenset(), unknown: str = "") -> Change:
+    one = AtomicSet(
+        topics=frozenset(topics),
+        groups=frozenset(),
+        transactional_ids=frozenset({"pay"}),
+        streams=frozenset(streams),
+    )
+    seen = AtomicSets(sets=(one,) if topics else (), sinks={}, unknown=(unknown,) if unknown else ())
+    return lambda facts: replace(facts, ties={A: seen})
+
+
+def schemas(checked: SchemaCheck | str) -> Change:
+    return lambda seen: replace(seen, schemas=checked)
+
+
+MOVED = both(
+    changed_word(A, done=True, ends={0: 10}, reached={0: 10}),
+    changed_word(B, begun=True, lag=0),
+    changed_topic(B, ends={0: 12}),
+)
+"""The topic has moved to B, and producers write there."""
+
+PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
+    ("fence-complete", FAIL, "would hold the mirror, too", fence("`ALLOW WRITE`: would hold the mirror, too")),
+    ("fence-complete", FAIL, "no authorizer", fence("its brokers have no authorizer")),
+    ("super-users", UNKNOWN, "brokers of A have super users", superusers(True)),
+    ("super-users", UNKNOWN, "is not known", superusers(None)),
+    ("open-transactions", WARN, "payments-tx", changed_topic(A, open_transactions=("payments-tx",))),
+    ("written-early", FAIL, "offsets 3 to 7", changed_word(B, foreign=("offsets 3 to 7 are no copies",))),
+    ("leaking", WARN, "3 offsets of orders", both(MOVED, changed_topic(A, ends={0: 13}))),
+    ("target-records", WARN, "offset 4 is no copy", changed_word(A, foreign=("offset 4 is no copy",))),
+    (
+        "target-records",
+        FAIL,
+        "holds 10 offsets",
+        both(changed_word(A, lag=None), lambda seen: replace(seen, status={})),
+    ),
+    ("missing-topic", FAIL, "has no topic orders", changed_topic(A, ends={})),
+    ("leaderless", FAIL, "orders-0 has no leader", changed_topic(A, leaderless=(0,))),
+    ("lag", FAIL, "lacks 5,000 offsets", changed_word(A, lag=5_000)),
+    (
+        "turn",
+        FAIL,
+        "contradict each other",
+        both(changed_word(A, done=True, ends={0: 10}), changed_word(B, done=True, ends={0: 10})),
+    ),
+    (
+        "topic-config-drift",
+        WARN,
+        "retention.ms of orders is 7 at A, 9 at B",
+        both(config("source", "retention.ms", "7"), config("target", "retention.ms", "9")),
+    ),
+    ("topic-config-drift", WARN, "1 partitions at A, its copy 2", partitions(2)),
+    ("message-size", WARN, "orders", config("source", "max.message.bytes", "9999999")),
+    ("record-age", FAIL, "older than", changed_probe(A, lambda probe: probe.too_old.update(orders=3_600_000))),
+    (
+        "copy-keeps-less",
+        WARN,
+        "orders",
+        both(config("source", "retention.ms", "9"), config("target", "retention.ms", "7")),
+    ),
+    ("schema-ids", FAIL, "orders", schemas(SchemaCheck("A->B", 1, (), {"orders": "no leader"}))),
+    ("schema-ids", UNKNOWN, "refused", schemas("connection refused")),
+    ("transactional-sets", FAIL, "transactional id pay ties shop to payments", ties(topics={"orders", "payments"})),
+    (
+        "transactional-sets",
+        FAIL,
+        "Streams application app ties shop",
+        ties(topics={"orders", "app-x-changelog"}, streams={"app"}),
+    ),
+    ("transactional-sets", WARN, "app is a Streams application", ties(topics={"orders"}, streams={"app"})),
+    ("transactional-sets", UNKNOWN, "READ on __transaction_state", ties(unknown="READ on __transaction_state")),
+    ("mirror-down", FAIL, "no mirror works on A->B", changed_flow(A, at_work=False)),
+    ("reverse-flow-ready", FAIL, "no mirror works on B->A", changed_flow(B, at_work=False)),
+    ("standby-present", WARN, "no process stands by for A->B", changed_flow(A, standbys=0)),
+    ("parked", FAIL, "orders-0 is parked: too large", parked("too large")),
+    (
+        "append-check",
+        FAIL,
+        "B does not check",
+        appends(AppendCheck((Trial("gap", AppendVerdict.FAILS, "a batch that leaves a gap is taken"),))),
+    ),
+    ("append-check", UNKNOWN, "whether B checks", appends(AppendCheck(untold="not authorized"))),
+    ("rights", FAIL, "READ", rights("source", frozenset({"DESCRIBE", "DESCRIBE_CONFIGS"}))),
+    ("rights", FAIL, "ALTER on the cluster A", operations("DESCRIBE")),
+    (
+        "clusters",
+        FAIL,
+        "a broker is too old",
+        changed_probe(A, lambda probe: setattr(probe.target, "too_old", ("2.7",))),
+    ),
+    ("clock", WARN, "ahead of", skew(60.0)),
+    ("clock", UNKNOWN, "clock can't be read", skew(None)),
+    ("retention-race", FAIL, "deletes records of orders-0", status(retention_s=60.0, retention_of="orders-0")),
+    ("groups-left-out", FAIL, "other reads orders at A", reader()),
+    ("groups-left-out", WARN, "no members now", reader(active=False)),
+    ("groups-left-out", FAIL, "groups.exclude leaves it out", reader(group="connect-s3", excluded=True)),
+    ("share-groups", WARN, "is a share group", reader(share=True)),
+    (
+        "groups-missing",
+        WARN,
+        "billing has no offsets",
+        both(changed_group(A, offsets={}), changed_group(B, offsets={})),
+    ),
+    ("group-rights", FAIL, "READ on group billing at B", group_rights("DESCRIBE")),
+    ("unrouted-commits", WARN, "no member", protocol("")),
+    (
+        "unrouted-commits",
+        FAIL,
+        "1 newer commits at A",
+        both(changed_group(B, state="Stable", members=MEMBER, offsets={("orders", 0): 6})),
+    ),
+    (
+        "unrouted-commits",
+        FAIL,
+        "without being a member",
+        both(
+            changed_group(A, offsets={("orders", 0): 8}),
+            changed_flow(A, positions={"billing": {("orders", 0): 8}}),
+        ),
+    ),
+    (
+        "on-both-sides",
+        FAIL,
+        "billing has members at A and at B",
+        both(changed_group(A, state="Stable", members=MEMBER), changed_group(B, state="Stable", members=MEMBER)),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "words", "plant"), PLANTED, ids=[f"{name}: {words}" for name, _, words, _ in PLANTED]
+)
+def test_a_planted_obstacle_is_found(name: str, verdict: CheckVerdict, words: str, plant: Change) -> None:
+    seen = found(plant(facts()))
+    assert name in seen
+    assert seen[name][0] is verdict
+    assert words in seen[name][1]
+    assert results(plant(facts()))[name].remedy
+
+
+def test_without_an_obstacle_all_is_ok() -> None:
+    assert found(facts()) == {}
+    assert {each.id for each in run_checks(facts()) if each.verdict is UNKNOWN} == ALWAYS_UNKNOWN
+
+
+def test_groups_must_move_first_only_if_the_file_says_so() -> None:
+    at_home = changed_group(A, state="Stable", members=MEMBER)
+    assert "consumers-first" not in found(at_home(facts()))
+    first = at_home(facts(type="consumers-first"))
+    assert "billing must move to B first: `switch consumers` is next" in results(first)["consumers-first"].words
+    assert found(first) == {}
+    left = changed_word(A, done=True, ends={0: 10})(first)
+    assert found(left)["consumers-first"] == (FAIL, "billing must move to B first")
+
+
+def test_what_needs_no_acl_is_not_asked_for() -> None:
+    seen = both(fence("no authorizer"), superusers(True), operations("DESCRIBE"))(facts(fence="none"))
+    assert found(seen) == {}
+    assert results(seen)["acks-zero"].verdict is OK
+
+
+def test_renamed_copies_move_without_a_flow_back_and_say_so() -> None:
+    seen = both(changed_word(A, copy="A.orders"), changed_flow(B, at_work=False))(facts())
+    assert found(seen)["reverse-flow-ready"][0] is WARN
+
+
+def test_records_where_producers_of_renamed_copies_go_are_told() -> None:
+    assert found(changed_word(A, copy="A.orders")(facts()))["target-records"] == (
+        WARN,
+        "orders at B, where the producers go, holds 10 offsets already",
+    )
+
+
+def test_after_a_move_the_way_back_is_checked() -> None:
+    seen = MOVED(facts())
+    assert found(seen) == {}
+    assert found(changed_flow(B, at_work=False)(seen))["mirror-down"] == (FAIL, "no mirror works on B->A")
+
+
+def test_complete_sets_are_left_out() -> None:
+    seen = both(MOVED, changed_word(A, done=True, ends={0: 10}, reached={0: 10}, closed=True))(facts())
+    assert still_to_move(seen.seen, seen.sets) == ()
+    assert list(run_checks(replace(seen, sets=()))) == []
+
+
+def test_many_finds_are_cut_short() -> None:
+    several = tuple(OutsideGroup(group=f"g{number}", topics=("orders",), active=True) for number in range(5))
+    words = results(replace(facts(), readers={A: several}))["groups-left-out"].words
+    assert words.count("is in no set") == 3
+    assert words.endswith("; and 2 more")
+
+
+def test_each_check_has_a_plant() -> None:
+    planted = {name for name, *_ in PLANTED} | ALWAYS_UNKNOWN | {"consumers-first"}
+    assert [check.id for check in CHECKS if check.id not in planted] == []
+    assert len({check.id for check in CHECKS}) == len(CHECKS)
+
+
+def test_each_check_is_documented() -> None:
+    assert PAGE.read_text() == page(), "python -m tools.checks_page > docs/migrate_checks.md"
