@@ -25,7 +25,7 @@ from sparkmirror.errors import SetupError
 from sparkmirror.kafka.cluster.client import ClusterClient
 
 ZOOKEEPER_OF = "2.8.2"
-"""The Kafka whose ZooKeeper server serves them all: 3.5.9, which clients from 3.4 to 3.8 get on with."""
+"""The Kafka whose ZooKeeper server serves clients from 3.4 to 3.8: version 3.5.9."""
 
 SESSION_TIMEOUT_MS = 6_000
 _HEAP_MB = 128
@@ -37,7 +37,7 @@ _ACLS = {
 
 
 class ZooKeeperCluster(KafkaCluster):
-    """A cluster as `KafkaCluster` is, of brokers without a controller role and one ZooKeeper.
+    """Cluster with brokers without a controller role, and one ZooKeeper.
 
     `cluster_id` is known once it has started. A broker that was killed can come back only when its session at
     ZooKeeper is over, which takes 6 s here. What it needs that is new, such as ACLs, it has not.
@@ -104,7 +104,7 @@ class _ZooKeeper:
         self._jvm: Jvm | None = None
 
     def start(self, timeout_s: float = 60.0) -> None:
-        """Start it, if it does not run, and wait until it listens; raises SetupError if it does not."""
+        """Start the server, and wait until it listens; raises `SetupError`."""
         if self._jvm is None:
             self._directory.mkdir(parents=True, exist_ok=True)
             settings = self._directory / "zoo.cfg"

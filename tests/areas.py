@@ -111,6 +111,7 @@ _ENGINE_TESTS = {
 """Flow tests that show a package at work, as `tests/engine/test_NAME.py`."""
 
 _BESIDE = {
+    "checks": ("migrate",),
     "durable": ("position", "pump", "upgrade"),
     "messages": ("pump", "upgrade"),
     "mm2": ("client",),

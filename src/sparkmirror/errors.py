@@ -16,6 +16,8 @@
     ├── NotTranslated          an offset has no exact one at the other cluster  exit 1
     ├── NotAtRest              a log still moves, so it has no end to publish   exit 1
     ├── NotTurned              a turn of a migration can't begin or end (sync)  exit 1
+    ├── TimeUp                 a switch's step took too long (migrate)         exit 4
+    ├── HookRefused            a hook said no, or nothing in time (migrate)    exit 1
     ├── TransformFailed        a transform can't take a record                  exit 1
     ├── RowsChanged            a batch's attempts have different rows           exit 1
     ├── AttemptFenced          a newer batch of the query has begun             exit 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
@@ -15,7 +16,9 @@ from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.errors import NotAtRest
 from sparkmirror.kafka.cluster import still_ends as module
 from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.list_offsets import CONSUMER, offsets_by_leader
 from sparkmirror.kafka.cluster.still_ends import StillEnds, still_ends
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.moved_writers import say_moved
 
 pytestmark = pytest.mark.broker
@@ -55,6 +58,23 @@ def test_a_log_that_grows_has_none(source_cluster: KafkaCluster, topic_name: str
     assert found.ends == {(topic_name, 1): 0}
 
 
+def test_what_replicas_lack_is_no_end(
+    source_cluster: KafkaCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader's records above the high watermark may become readable yet, or vanish."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 9)
+
+    def lagging(*arguments: Any, replica_id: int = CONSUMER, **settings: Any) -> dict[TopicPartition, int]:
+        """Stands for a follower that lacks the last record of partition 1."""
+        offsets = offsets_by_leader(*arguments, replica_id=replica_id, **settings)
+        return offsets if replica_id != CONSUMER else offsets | {(topic_name, 1): 3}
+
+    monkeypatch.setattr(module, "offsets_by_leader", lagging)
+    words = "replicas have only confirmed offset 3 of 4"
+    assert ends(source_cluster, topic_name) == StillEnds({(topic_name, 0): 5}, {(topic_name, 1): words})
+
+
 def test_an_open_transaction_leaves_no_end(
     source_cluster: KafkaCluster,
     target_cluster: KafkaCluster,
@@ -62,11 +82,15 @@ def test_an_open_transaction_leaves_no_end(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its marker, and perhaps more records, are still to come: `topics done` names the partition."""
+    """Its marker, and perhaps more records, are still to come: a turn has no end there, and the partition is named."""
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 9)
     file = mp.write_properties(
-        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        {"sparkmirror.turn": "first"},
     )
     (flow,) = load_mm2_properties(str(file)).flows
     monkeypatch.setattr(module, "PATIENCE_S", 0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.support import mirror_process as mp
 from tests.support.mirror_thread import run_mirror
 from turn_case import PARTITIONS, TurnCase, late, state_of
 
+from conftest import VerifyVerb
 from sparkmirror.mirror.engine import lag_monitor, report_watch
 from sparkmirror.mirror.sync.turns import NotTurned, publish_ends, start_turn, take_ends_back, undo_turn
 
@@ -94,3 +96,69 @@ def test_each_step_can_be_undone(spark: SparkSession, case: TurnCase, topic_name
         for partition in range(PARTITIONS):
             assert case.numbers_at(alias, topic_name, partition) == list(range(case.numbers[topic_name, partition]))
     case.assert_translates(topic_name)
+
+
+@pytest.mark.full
+def test_five_turns_under_load(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    verify_verb: VerifyVerb,
+) -> None:
+    """Plain, compacted and transactional topics; a straggler in each window of each turn."""
+    topics = [topic_name, f"{topic_name}-compacted", f"{topic_name}-transactional"]
+    for topic in topics:
+        configs = {"cleanup.policy": "compact"} if topic.endswith("compacted") else {}
+        mp.create_topic(source_cluster.bootstrap_servers, topic, PARTITIONS, configs)
+    case = TurnCase(
+        tmp_path,
+        source_cluster,
+        target_cluster,
+        topics,
+        {"consumer.isolation.level": "read_committed"}
+        | {f"{alias}.consumer.isolation.level": "read_committed" for alias in ("A", "B")},
+    )
+    case.transactional = {topics[2]}
+    sides = [("A->B", "A"), ("B->A", "B")]
+    with run_mirror(case.file, spark):
+        for turn in range(5):
+            (name, live), (opposite, other) = sides[turn % 2], sides[(turn + 1) % 2]
+            _write_and_straggle(case, live, other if turn else "", 60 * (turn + 1))
+            if turn < 4:
+                drained = case.end_turn(name, topics)
+                case.straggle(live, topics[0], 2)
+                start_turn(case.flow(opposite), drained.borders)
+                case.straggle(live, topics[0], 2)
+                case.write(other, topics[0], 1)
+    for topic in topics:
+        for partition in range(PARTITIONS):
+            expected = list(range(case.numbers[topic, partition]))
+            assert case.numbers_at("A", topic, partition) == expected, (topic, partition)
+            assert case.numbers_at("B", topic, partition) == expected, (topic, partition)
+            for alias in ("A", "B"):
+                assert set(case.stragglers.get((alias, topic, partition), ())) == case.foreign(alias, topic, partition)
+        case.assert_translates(topic)
+    said = verify_verb(str(case.file), "-o", "json").stdout
+    rows = [row["difference"] for row in map(json.loads, said.splitlines()) if "difference" in row]
+    differences = [row for row in rows if row["topic"] != topics[2]]
+    assert differences, "it names stragglers"
+    for row in differences:
+        source, target = row["flow"].split("->")
+        alias, offset = (source, row["upstream"]) if row["kind"] == "missing" else (target, row["downstream"])
+        assert offset in case.stragglers[alias, row["topic"], row["partition"]], row
+
+
+def _write_and_straggle(case: TurnCase, live: str, straggling: str, least: int) -> None:
+    """Write some records to each partition, and a straggler before and after the copies begin."""
+    plain, *_, transactional = case.topics
+    with case.load(live):
+        if straggling:
+            case.straggle(straggling, plain, 1)
+        mp.wait_for(lambda: min(case.numbers.values()) > least, 120, "some is written")
+        mp.wait_for(lambda: case.is_begun("A") and case.is_begun("B"), 120, "some is copied")
+        if straggling:
+            case.straggle(straggling, plain, 1)
+    case.abort(live, transactional)
+    mp.wait_for(case.is_level, 120, "all is copied")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -39,7 +40,7 @@ class TurnCase:
         self.topics = topics
         self.numbers = {(topic, partition): 0 for topic in topics for partition in range(PARTITIONS)}
         """Next value of each partition."""
-        self.gapped: set[str] = set()
+        self.transactional: set[str] = set()
         """Topics with offsets that are no records: their ends do not tell what is there."""
         self.stragglers: dict[tuple[str, str, int], list[int]] = {}
         """Offsets of records written where the topic was not live, by alias, topic and partition."""
@@ -94,6 +95,37 @@ class TurnCase:
         producer.flush()
         producer.close()
 
+    @contextmanager
+    def load(self, alias: str) -> Iterator[None]:
+        """Write to all topics where they are live, until the context is left."""
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                for topic in self.topics:
+                    self.write(alias, topic, 10, transactional=topic in self.transactional)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def abort(self, alias: str, topic: str) -> None:
+        """Write records of a transaction that comes to nothing."""
+        producer = KafkaProducer(
+            bootstrap_servers=self.cluster(alias).bootstrap_servers, transactional_id=f"{topic}-{alias}"
+        )
+        producer.init_transactions()
+        producer.begin_transaction()
+        for partition in range(PARTITIONS):
+            producer.send(topic, value=b"aborted", partition=partition)
+        producer.flush()
+        producer.abort_transaction()
+        producer.close()
+
     def straggle(self, alias: str, topic: str, partition: int = 0) -> int:
         """Write a record where the topic is not live; return its offset."""
         producer = KafkaProducer(bootstrap_servers=self.cluster(alias).bootstrap_servers)
@@ -129,13 +161,18 @@ class TurnCase:
         """True if both sides have all values, by their log ends or by their last values."""
         return all(self._has_all(alias, topic) for alias in ("A", "B") for topic in topics or self.topics)
 
+    def is_begun(self, alias: str) -> bool:
+        """True if a side has some records of each partition."""
+        servers = self.cluster(alias).bootstrap_servers
+        return all(min(mp.end_offsets(servers, topic, PARTITIONS)) > 0 for topic in self.topics)
+
     def _has_all(self, alias: str, topic: str) -> bool:
         ends = mp.end_offsets(self.cluster(alias).bootstrap_servers, topic, PARTITIONS)
         for partition, end in enumerate(ends):
             written = self.numbers[topic, partition]
             if end < written + len(self.stragglers.get((alias, topic, partition), ())):
                 return False
-            if topic in self.gapped and self.numbers_at(alias, topic, partition)[-1:] != [written - 1]:
+            if topic in self.transactional and self.numbers_at(alias, topic, partition)[-1:] != [written - 1]:
                 return False
         return True
 

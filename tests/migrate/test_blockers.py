@@ -184,7 +184,7 @@ _TOLD = [
         TARGET,
         "fence-complete: orders: `ALLOW WRITE User:*`: it would hold the mirror, too",
     ),
-    (_at(_DRAINED, SOURCE, ends=_MORE), TARGET, "leaking: 3 offsets of orders lie behind its published ends"),
+    (_at(_DRAINED, SOURCE, ends=_MORE), TARGET, "leaking: 3 offsets of orders lie beyond its published ends"),
     (_said(_MOVED, SOURCE, foreign=(_FOREIGN,)), SOURCE, f"written-early: orders: {_FOREIGN}"),
     (_said(_MOVED, SOURCE, closed=True), SOURCE, "completed: orders was completed: there is no way back"),
 ]

@@ -94,7 +94,7 @@ def test_who_can_be_kept_out(guarded_pair: Pair, topic_name: str, tmp_path: Path
         mp.create_topic(cluster.bootstrap_servers, topic_name, 1)
     path = write_files(tmp_path, guarded_pair, topic_name)
     verdict, words = checked(path)["fence-complete"]
-    assert (verdict, "no ACL lets anybody write" in words) == ("fail", True)
+    assert (verdict, "no ACL allows WRITE" in words) == ("fail", True)
     with acls(source, may_write(topic_name, "User:shop")):
         seen = checked(path)
         assert seen["fence-complete"] == ("ok", "each principal that may write can be denied: User:shop")

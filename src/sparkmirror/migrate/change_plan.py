@@ -38,10 +38,10 @@ def change_plan(file: MigrationFile, flow: FlowConfig) -> PlannedChanges:
     topics = [topic for one in file.sets for topic in one.topics]
     groups = {group for one in file.sets for group in one.groups}
     with ClusterAdmin.connect(flow.source, _ROLE) as source, ClusterAdmin.connect(flow.target, _ROLE) as target:
-        return _Comparison(flow, source, target, topics).changes(groups)
+        return _CopyComparison(flow, source, target, topics).changes(groups)
 
 
-class _Comparison:
+class _CopyComparison:
     """One comparison of a flow's clusters; `untold` gathers what can't be compared."""
 
     def __init__(self, flow: FlowConfig, source: ClusterAdmin, target: ClusterAdmin, topics: Iterable[str]) -> None:

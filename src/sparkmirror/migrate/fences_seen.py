@@ -33,7 +33,9 @@ def fence_seen(brokers: Sequence[set[Acl]], topic: str, own: str, words: Mapping
     if everybody := holders.everybody[topic]:
         impossible = f"`{everybody[0]}`: a denial of it would hold the mirror, too; grant the producers by name instead"
     elif not may:
-        impossible = "no ACL lets anybody write, so super users may, or everybody: use fence: hook or fence: none"
+        impossible = (
+            "no ACL allows WRITE, so only super users can write, or all clients can: use fence: hook or fence: none"
+        )
     return FenceSeen(
         writers=may,
         denied=frozenset.intersection(*denied) if denied else frozenset(),

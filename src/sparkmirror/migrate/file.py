@@ -100,11 +100,11 @@ Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 Group = Annotated[str, Field(min_length=1)]
 
 
-class _Part(BaseModel):
+class _FilePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Set(_Part):
+class Set(_FilePart):
     """Topics and groups that move as a whole."""
 
     name: str = Field(pattern=_NAME)
@@ -117,7 +117,7 @@ class Set(_Part):
     """Whom to ask; shown, and given to hooks."""
 
 
-class Policies(_Part):
+class Policies(_FilePart):
     """Limits within which a switch is begun and ended."""
 
     lag: Count = 1000
@@ -136,7 +136,7 @@ class Policies(_Part):
     """Most groups, or topics, that are switched together."""
 
 
-class Hook(_Part):
+class Hook(_FilePart):
     """A command or a URL; anything but success stops the switch, and undoes it."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema: _or_command(schema))
@@ -167,7 +167,7 @@ def _or_command(schema: dict[str, Any]) -> None:
     }
 
 
-class FenceHooks(_Part):
+class FenceHooks(_FilePart):
     """Commands that stop and start producers, for `fence: hook`."""
 
     stop: Hook
@@ -176,7 +176,7 @@ class FenceHooks(_Part):
     """Starts producers at the side that they have come to, or that they did not leave."""
 
 
-class Hooks(_Part):
+class Hooks(_FilePart):
     """Hooks before and after each step."""
 
     before: dict[SwitchStep, tuple[Hook, ...]] = {}
@@ -187,7 +187,7 @@ class Hooks(_Part):
     """What stops and starts producers; needed for `fence: hook`."""
 
 
-class MigrationFile(_Part):
+class MigrationFile(_FilePart):
     """One migration."""
 
     name: str = Field(default="", pattern=r"^[a-zA-Z0-9_-]*$")

@@ -29,14 +29,14 @@ class HookRefused(SparkMirrorError):
     exit_code = 1
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
+class _RefusesRedirects(urllib.request.HTTPRedirectHandler):
     """A redirect is no success: it would turn the POST into a GET elsewhere."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirects)
+_OPENER = urllib.request.build_opener(_RefusesRedirects)
 
 
 def ask(hook: Hook, told: Mapping[str, object]) -> None:

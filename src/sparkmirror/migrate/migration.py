@@ -26,7 +26,7 @@ from sparkmirror.migrate.phase import Blocker, Phase, SetVerdict
 from sparkmirror.migrate.planned_changes import PlannedChanges
 from sparkmirror.migrate.rehearsal import RECORDS, Rehearsal, rehearse
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
-from sparkmirror.migrate.writers import DryWriters, Writers, Writing
+from sparkmirror.migrate.writers import ClusterWriters, DryWriters, Writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +166,9 @@ class Migration:
                 self.writers().note({"set": one.name, "what": "completed"})
         return blockers
 
-    def writers(self) -> Writers:
+    def writers(self) -> ClusterWriters:
         """Return what writes to the clusters."""
-        return Writers(self.pair, Evidence(self.pair.clients[Side.TARGET], self.file.name))
+        return ClusterWriters(self.pair, Evidence(self.pair.clients[Side.TARGET], self.file.name))
 
     def close(self) -> None:
         """Close the connections."""

@@ -69,7 +69,7 @@ class PairObserver:
         self._groups = [group for each in file.sets for group in each.groups]
         self._readers = {side: Groups(client) for side, client in pair.clients.items()}
         self._ends = {side: _Ends() for side in Side}
-        self._words = {side: _Words(log) for side, log in pair.controls.items()}
+        self._words = {side: _ControlWords(log) for side, log in pair.controls.items()}
         self._slow = {side: _Slow(pair, side) for side in pair.flows}
 
     def look(self) -> Observation:
@@ -278,7 +278,7 @@ class _Ends:
         return now, self._steady
 
 
-class _Words:
+class _ControlWords:
     """The published ends and turns in one flow's control topic."""
 
     def __init__(self, log: TopicLog) -> None:

@@ -1,6 +1,6 @@
 """All that a migration writes goes through one of these classes, so that a dry run is the same code.
 
-`Writers` writes; `DryWriters` only says what would be written.
+`ClusterWriters` writes; `DryWriters` only says what would be written.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Writing(Protocol):
         """Write a line of evidence. No error: a switch doesn't depend on it."""
 
 
-class Writers:
+class ClusterWriters:
     """Write to the clusters of a pair."""
 
     def __init__(self, pair: Pair, evidence: Evidence) -> None:

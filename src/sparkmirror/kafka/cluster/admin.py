@@ -16,7 +16,13 @@ from typing import Self, TypeVar
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import AnotherCluster, ClusterUnreachable
 from sparkmirror.kafka.cluster.client import ClusterClient
-from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, KnownLeaders, offsets_by_leader
+from sparkmirror.kafka.cluster.list_offsets import (
+    DEBUG_CONSUMER,
+    EARLIEST,
+    LATEST,
+    KnownLeaders,
+    offsets_by_leader,
+)
 from sparkmirror.kafka.cluster.mutation_quota import MutationAnswers, as_quota_allows
 from sparkmirror.kafka.cluster.new_topics import NewTopicSpec, create_topics, creation_answers, growth_answers
 from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
@@ -197,6 +203,15 @@ class ClusterAdmin:
         Missing and leaderless partitions are left out. `known` has the leaders from the caller's last question.
         """
         return self._offsets(partitions, LATEST, read_committed=isolation == "read_committed", known=known)
+
+    def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Read the leaders' own log ends, which may be above the high watermarks.
+
+        Missing and leaderless partitions are left out.
+        """
+        wanted = set(partitions)
+        ask = functools.partial(offsets_by_leader, partitions=wanted, timestamp=LATEST, replica_id=DEBUG_CONSUMER)
+        return self._ask("reading log ends", ask)
 
     def still_ends(self, partitions: Iterable[TopicPartition]) -> StillEnds:
         """Read the leaders' log ends of logs at rest, as `still_ends` does."""

@@ -237,6 +237,7 @@ class FlowDriver:
         term = self.leadership.term
         if term == self.leadership.active_term:
             return
+        self.turns.await_words()
         state = self.leadership.announce()
         self.reports.begin()
         self.topics.begin()

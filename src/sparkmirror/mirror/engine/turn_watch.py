@@ -9,6 +9,7 @@ import logging
 import threading
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import segments_topic
 from sparkmirror.kafka.cluster.client import ClusterClient
@@ -20,6 +21,9 @@ from sparkmirror.pump.messages.control import ControlState, control_topic
 
 LOOK_S = 1.0
 """Seconds between two looks at the opposite flow's words."""
+
+FIRST_S = 15.0
+"""Longest wait for the first look, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +44,8 @@ class TurnWatch:
         self._side = TurnSide(flow.turn) if flow.turn else None
         self._own = own
         self._theirs = ControlState()
-        self._is_read = False
+        self._is_read = threading.Event()
+        self._trouble = ""
 
     def waits(self, topic: str) -> bool:
         """True if a source topic is not to be copied, as it is not the flow's turn.
@@ -49,7 +54,7 @@ class TurnWatch:
         """
         if self._side is None:
             return False
-        if not self._is_read:
+        if not self._is_read.is_set():
             return True
         own, theirs = self._own.words(topic), words_in(self._theirs, topic)
         if own.begun is not None and own.begun.starts and self.opposite is None:
@@ -58,6 +63,17 @@ class TurnWatch:
 
     def _in_order(self, own: FlowWords, theirs: FlowWords) -> tuple[FlowWords, FlowWords]:
         return (own, theirs) if self._side is TurnSide.FIRST else (theirs, own)
+
+    def await_words(self) -> None:
+        """Wait until the opposite flow's words are read for the first time.
+
+        Raises `ClusterUnreachable` if that takes long. Without words a run with `once` would copy nothing.
+        """
+        if self._side is not None and not self._is_read.wait(FIRST_S):
+            raise ClusterUnreachable(
+                f"flow {self._flow.name}: whose turn it is can't be read at {self._flow.source.alias}: "
+                f"{self._trouble or f'no answer within {FIRST_S:.0f} s'}"
+            )
 
     def watch(self, closing: threading.Event) -> None:
         """Read the opposite flow's words until `closing` is set."""
@@ -71,6 +87,7 @@ class TurnWatch:
                 if self.opposite is None:
                     self._learn_opposite(client, claims)
             except Exception as error:  # the thread must not end; until it reads, topics wait or go on as they did
+                self._trouble = str(error)
                 log.debug("flow %s: the opposite flow's words can't be read: %s", self._flow.name, error)
             if closing.wait(LOOK_S):
                 break
@@ -83,10 +100,10 @@ class TurnWatch:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             entries = []  # the opposite flow never ran
-        before = self._is_read, dict(self._theirs.turns), dict(self._theirs.done)
+        before = self._is_read.is_set(), dict(self._theirs.turns), dict(self._theirs.done)
         self._theirs.apply(entries)
-        self._is_read = True
         self.changed |= before != (True, self._theirs.turns, self._theirs.done)
+        self._is_read.set()
         return offset
 
     def _learn_opposite(self, client: ClusterClient, claims: ClaimLog) -> None:

@@ -47,7 +47,10 @@ class MigrationWords:
         self._words: dict[str, tuple[Acl, ...]] = {}
 
     def read(self) -> Mapping[str, tuple[Acl, ...]]:
-        """Read on; return the added ACLs by key, none before the mirror has run. Raises `ConnectionError`s."""
+        """Read on; return the added ACLs by key.
+
+        There are none before the mirror has run. Raises `ConnectionError`s.
+        """
         entries, self._offset = read_on(self._log, self._offset)
         for entry in entries:
             self._take(entry)

@@ -5,7 +5,7 @@ The running mirror reads the notes from the control topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
@@ -43,23 +43,17 @@ class Moved(NamedTuple):
 def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
     """Note the ends of the chosen source topics that the flow copies.
 
-    The ends are the leaders' log ends, at rest (M4). Records that foreign producers wrote to the copies become expected
-    in the loss ledger, unless the flow takes turns: their writers wrote too early. Raises `ClusterUnreachable`, and
-    `NotAtRest` if a log still moves.
+    The ends are the leaders' log ends, or with read_committed the last stable offsets. Of a flow that takes turns the
+    logs must be at rest (M4): raises `NotAtRest` otherwise. Records that foreign producers wrote to the copies become
+    expected in the loss ledger, unless the flow takes turns: their writers wrote too early. Raises
+    `ClusterUnreachable`.
     """
     rules = topic_rules(flow)
     timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
     with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:
         topics = {name: topic for name, topic in source.topics().items() if chosen(name) and rules.wanted(name)}
         partitions = [(name, part.partition) for name, topic in topics.items() for part in topic.partitions]
-        ends, moving = source.still_ends(partitions)
-    if moving:
-        named = [f"{topic}-{partition}: {reason}" for (topic, partition), reason in sorted(moving.items())]
-        more = f" (and {len(named) - _NAMED} more partitions)" if len(named) > _NAMED else ""
-        raise NotAtRest(
-            f"flow {flow.name}: nothing was written down, as the source's logs are not at rest: "
-            f"{'; '.join(named[:_NAMED])}{more}; stop the topics' producers first"
-        )
+        ends = _ends(flow, source, partitions)
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         try:
             control = Control(TopicLog(client, control_topic(flow.source.alias)))
@@ -67,6 +61,31 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
             return [_say(control, ledger, topic, ends, turn=bool(flow.turn)) for _, topic in sorted(topics.items())]
         except ConnectionError as error:
             raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
+
+
+def _ends(
+    flow: FlowConfig, source: ClusterAdmin, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    if flow.turn:
+        ends, moving = source.still_ends(partitions)
+        if moving:
+            named = [f"{topic}-{partition}: {reason}" for (topic, partition), reason in sorted(moving.items())]
+            more = f" (and {len(named) - _NAMED} more partitions)" if len(named) > _NAMED else ""
+            raise NotAtRest(
+                f"flow {flow.name}: nothing was written down, as the source's logs are not at rest: "
+                f"{'; '.join(named[:_NAMED])}{more}; stop the topics' producers first"
+            )
+        return ends
+    if flow.fetch.isolation_level == "read_committed":
+        ends = source.end_offsets(partitions, isolation=flow.fetch.isolation_level)
+    else:
+        ends = source.log_ends(partitions)
+    unknown = [f"{topic}-{partition}" for topic, partition in partitions if (topic, partition) not in ends]
+    if unknown:
+        raise ClusterUnreachable(
+            f"flow {flow.name}: {unknown[0]} has no leader, so its end can't be noted: nothing was written down"
+        )
+    return ends
 
 
 def _say(

@@ -95,7 +95,10 @@ class TopicAclSync:
         self._target.close()
 
     def _fences(self) -> set[Acl]:
-        """Return a migration's denials at the source: at the target they would hold whom the migration lets in."""
+        """Return a migration's denials at the source.
+
+        At the target they would hold the clients that the migration lets in.
+        """
         return {acl for acls in self._words.read().values() for acl in acls}
 
     def _origins(self, theirs: set[Acl]) -> dict[Acl, set[Acl]]:
