@@ -15,7 +15,7 @@ from sparkmirror.cli.tables import lines
 from sparkmirror.migrate.executor import Code, StepEvent, SwitchOutcome
 from sparkmirror.migrate.migration import Migration, SwitchPlan
 from sparkmirror.migrate.observation import Observation, Side
-from sparkmirror.migrate.phase import GroupPhase, Phase, SetVerdict, group_phase, word
+from sparkmirror.migrate.phase import GroupPhase, Phase, SetVerdict, group_phase, positions, word
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 migration = typer.Typer(no_args_is_help=True, help="Move topics, producers and consumers to another cluster, and back.")
@@ -203,11 +203,17 @@ def _end(plan: SwitchPlan, outcome: SwitchOutcome) -> None:
     there = plan.seen.clusters[plan.goal.at]
     if plan.goal.who is not Who.PRODUCERS:
         for group in plan.set.groups:
-            topics = sorted({topic for topic, _ in plan.seen.clusters[plan.goal.at.other].groups[group].offsets})
-            copies = sorted({plan.migration.pair.copy_of(plan.goal.at.other, topic) for topic in topics})
-            typer.echo(f"  start now: bootstrap.servers={there.bootstrap}  group.id={group}  topics={','.join(copies)}")
+            topics = ",".join(_topics_of(plan, group))
+            typer.echo(f"  start now: bootstrap.servers={there.bootstrap}  group.id={group}  topics={topics}")
     if plan.goal.who is not Who.CONSUMERS:
         typer.echo(f"  start now: producers of {', '.join(plan.set.topics)} with bootstrap.servers={there.bootstrap}")
+
+
+def _topics_of(plan: SwitchPlan, group: str) -> list[str]:
+    """Return what a group reads where it has come to: copies, and where these are renamed also what producers write."""
+    leaving = plan.goal.at.other
+    read = {topic for topic, _ in plan.seen.clusters[leaving].groups[group].offsets}
+    return sorted({topic for topic, _ in positions(plan.seen, leaving, group)} | read.intersection(plan.set.topics))
 
 
 def _json(plan: SwitchPlan, outcome: SwitchOutcome) -> dict[str, Any]:

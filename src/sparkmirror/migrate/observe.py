@@ -48,6 +48,10 @@ _STATUS_S = 2.0
 """Seconds between two readings of status and loss ledger, which take longer than all else."""
 
 
+_Copied = Mapping[TopicPartition, Copied | Unmapped]
+"""Where each partition's copy ends, by the topic at its source."""
+
+
 class PairObserver:
     """Look again and again; keeps what speeds up the next look. For one thread."""
 
@@ -73,7 +77,8 @@ class PairObserver:
         clusters = {side: self._cluster(side) for side in Side}
         for words in self._words.values():
             words.read()
-        flows = {side: self._flow(side, clusters[side]) for side in self._pair.flows}
+        copied = {side: self._copied(side, clusters[side]) for side in self._pair.flows}
+        flows = {side: self._flow(side, clusters[side], copied) for side in self._pair.flows}
         return Observation(at_ms=int(time.time() * 1000), clusters=clusters, flows=flows)
 
     # --- clusters -------------------------------------------------------------------------------
@@ -159,19 +164,26 @@ class PairObserver:
 
     # --- flows ----------------------------------------------------------------------------------
 
-    def _flow(self, side: Side, here: ClusterSeen) -> FlowSeen:
+    def _copied(self, side: Side, here: ClusterSeen) -> _Copied:
+        """Return where the copies of the topics at `side` end."""
+        topics = [here.topics[topic] for topic in self._topics if topic in here.topics]
+        return self._pair.translators[side].copied(
+            [(topic.name, part) for topic in topics for part in topic.watermarks]
+        )
+
+    def _flow(self, side: Side, here: ClusterSeen, copied: Mapping[Side, _Copied]) -> FlowSeen:
         slow = self._slow[side].read()
-        positions, untranslated = self._positions(side, here)
+        positions, untranslated = self._positions(side, here, copied)
         return FlowSeen(
             name=self._pair.flows[side].name,
             at_work=slow.at_work,
             standbys=slow.standbys,
-            topics={topic: self._word(side, here.topics.get(topic), topic) for topic in self._topics},
+            topics={topic: self._word(side, here.topics.get(topic), topic, copied[side]) for topic in self._topics},
             positions=positions,
             untranslated=untranslated,
         )
 
-    def _word(self, side: Side, there: TopicSeen | None, topic: str) -> WordSeen:
+    def _word(self, side: Side, there: TopicSeen | None, topic: str, copied: _Copied) -> WordSeen:
         copy = self._pair.copy_of(side, topic)
         if there is None:
             return WordSeen(copy=copy)
@@ -180,7 +192,6 @@ class PairObserver:
         if done is not None and not done.is_of(bytes.fromhex(there.topic_id)):
             done = None  # the word is about a topic that was deleted since
         ends = dict(done.ends) if done is not None else {}
-        copied = self._pair.translators[side].copied([(topic, part) for part in there.watermarks])
         lags = [_lag(copied[topic, part], end) for part, end in there.watermarks.items()]
         return WordSeen(
             copy=copy,
@@ -199,64 +210,36 @@ class PairObserver:
         )
 
     def _positions(
-        self, side: Side, here: ClusterSeen
+        self, side: Side, here: ClusterSeen, copied: Mapping[Side, _Copied]
     ) -> tuple[dict[str, dict[TopicPartition, int | None]], dict[str, str]]:
         """Translate all groups' commits at `side`: by group and partition at the other side, and reasons for None."""
-        positions: dict[str, dict[TopicPartition, int | None]] = {}
+        stored = [
+            (group, Stored(topic, partition, offset))
+            for group, seen in here.groups.items()
+            for (topic, partition), offset in seen.offsets.items()
+        ]
+        positions: dict[str, dict[TopicPartition, int | None]] = {group: {} for group in here.groups}
         reasons: dict[str, str] = {}
-        for group, seen in here.groups.items():
-            translations = self._translated(side, list(seen.offsets.items()))
-            positions[group] = {(each.topic, each.partition): each.offset for each in translations}
-            untold = next((each for each in translations if each.offset is None), None)
-            if untold is not None:
-                reasons[group] = f"{untold.topic}-{untold.partition}: {untold.reason}"
+        translated = self._translated(side, [each for _, each in stored], copied)
+        for (group, _), each in zip(stored, translated, strict=True):
+            positions[group][each.topic, each.partition] = each.offset
+            if each.offset is None:
+                reasons.setdefault(group, f"{each.topic}-{each.partition}: {each.reason}")
         return positions, reasons
 
-    def _translated(self, side: Side, offsets: list[tuple[TopicPartition, int]]) -> list[Translation]:
+    def _translated(self, side: Side, stored: list[Stored], copied: Mapping[Side, _Copied]) -> list[Translation]:
         """Translate commits by both flows' maps.
 
         An offset among records that the other flow has written here is translated by that flow's map, backwards; all
         else by this side's flow. At a seam both agree.
         """
-        stored = [Stored(topic, partition, offset) for (topic, partition), offset in offsets]
-        forth = self._forth(side, stored)
+        forth = self._pair.translators[side].translate_each(stored)
+        forth = [_at_end(each, answer, copied[side]) for each, answer in zip(stored, forth, strict=True)]
         if side.other not in self._pair.translators:
             return forth
-        back = self._back(side.other, stored)
+        back = self._pair.translators[side.other].translate_each(stored, reverse=True)
+        back = [_at_copys_end(each, answer, copied[side.other]) for each, answer in zip(stored, back, strict=True)]
         return [there if there.offset is not None else here for here, there in zip(forth, back, strict=True)]
-
-    def _forth(self, side: Side, stored: list[Stored]) -> list[Translation]:
-        """Translate commits by this side's flow; in a partition without a record the copy's end is the place."""
-        translator = self._pair.translators[side]
-        answers = translator.translate_each(stored)
-        untold = [each[:2] for each, answer in zip(stored, answers, strict=True) if answer.offset is None]
-        copied = translator.copied(untold) if untold else {}
-        return [
-            answer._replace(offset=end.downstream, reason="")
-            if answer.offset is None and isinstance(end := copied[each[:2]], Copied) and end.upstream == each.offset
-            else answer
-            for each, answer in zip(stored, answers, strict=True)
-        ]
-
-    def _back(self, side: Side, stored: list[Stored]) -> list[Translation]:
-        """Translate commits among copies that the flow from `side` wrote; at a copy's end, its end at `side` counts.
-
-        A renamed copy without a record has nothing to read yet, and neither has a group at its beginning.
-        """
-        translator = self._pair.translators[side]
-        answers = translator.translate_each(stored, reverse=True)
-        untold = [(answer.topic, answer.partition) for answer in answers if answer.offset is None and answer.topic]
-        copied = translator.copied(untold) if untold else {}
-        places = []
-        for each, answer in zip(stored, answers, strict=True):
-            end = copied.get((answer.topic, answer.partition)) if answer.offset is None else None
-            if isinstance(end, Copied) and end.downstream == each.offset:
-                places.append(answer._replace(offset=end.upstream, reason=""))
-            elif end is NOTHING_YET and each.offset == 0 and each.topic != answer.topic:
-                places.append(answer._replace(offset=0, reason=""))
-            else:
-                places.append(answer)
-        return places
 
 
 class _Ends:
@@ -350,6 +333,27 @@ def _lag(copied: Copied | Unmapped, end: int) -> int | None:
     if isinstance(copied, Unmapped):
         return end if copied is NOTHING_YET else None
     return max(end - copied.upstream, 0)
+
+
+def _at_end(stored: Stored, answer: Translation, copied: _Copied) -> Translation:
+    """In a partition without a record, the copy's end is the place."""
+    end = copied.get(stored[:2])
+    if answer.offset is None and isinstance(end, Copied) and end.upstream == stored.offset:
+        return answer._replace(offset=end.downstream, reason="")
+    return answer
+
+
+def _at_copys_end(stored: Stored, answer: Translation, copied: _Copied) -> Translation:
+    """At a copy's end, the end of what is copied is the place.
+
+    A renamed copy without a record has nothing to read yet, and neither has a group at its beginning.
+    """
+    end = copied.get((answer.topic, answer.partition)) if answer.offset is None else None
+    if isinstance(end, Copied) and end.downstream == stored.offset:
+        return answer._replace(offset=end.upstream, reason="")
+    if end is NOTHING_YET and stored.offset == 0 and stored.topic != answer.topic:
+        return answer._replace(offset=0, reason="")
+    return answer
 
 
 def _number(words: Mapping[Side, FlowWords], side: Side) -> int:
