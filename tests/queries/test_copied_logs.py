@@ -51,8 +51,7 @@ class ModelQuery:
         topics = self.leader.topics()
         cut = None
         if newest is not None:
-            planned = newest.ranges[AT]
-            copied = CopiedLog(planned.end, joined(self.copied, planned.epochs) if planned.epochs else ())
+            copied = newest.ranges[AT].behind(self.copied)
             now = LogsNow(topics, {AT: len(self.log.log)}, lambda _: len(self.log.log))
             cut = cut_offsets(self.histories, now, {AT: copied})[AT]
         history = self.histories.read(topics, {AT: max((cut or 0) - 1, 0)})[AT]
@@ -145,6 +144,33 @@ def test_a_log_that_has_grown_past_the_place_is_cut_where_it_parts(monkeypatch: 
     assert going_on.batch is not None
     assert going_on.batch.ranges[AT][:2] == (40, 90)
     assert going_on.batch.ranges[AT].epochs == (EpochStart(1, 40),)
+
+
+def test_a_cut_below_a_planned_micro_batch_is_told_once_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The micro-batch's own epoch begins with it, and nothing of it is left: what was copied before tells the cut."""
+    log = ElectedLog()
+    log.append(40)
+    log.leave_behind()
+    log.append(20)
+    query = ModelQuery(log)
+    monkeypatch.setattr(epoch_history, "epoch_ends", query.leader.epoch_ends)
+    query.plan(100)
+    query.read()
+    log.leave_behind()
+    log.elect(1, 0)
+    log.append(30)
+    query.plan(100)
+    assert query.begun is not None
+    assert query.begun.ranges[AT].epochs == (EpochStart(1, 60),)
+    log.elect(0, 0)
+    log.append(90)
+    query.read()  # meets the other log
+    query.read()
+    assert query.before is not None
+    assert (query.before.ranges[AT][:2], query.before.ranges[AT].epochs) == ((60, 60), ())
+    query.plan(999)  # sees that the loss is [40, 60)
+    query.read()
+    assert (query.losses, query.shortened, query.view) == (1, 1, log.log)
 
 
 def test_without_epochs_only_a_shorter_log_shows_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:

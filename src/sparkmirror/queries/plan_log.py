@@ -49,6 +49,14 @@ class PlannedRange(NamedTuple):
         end = max(self.begin, min(self.end, offset))
         return self._replace(end=end, epochs=tuple(each for each in self.epochs if each.start < end))
 
+    def behind(self, copied: Iterable[EpochStart]) -> CopiedLog:
+        """Return the source's log as it was copied up to the range's end.
+
+        `copied` are the leader epochs of the records copied before.
+        """
+        is_known = bool(self.epochs) or self.begin == self.end
+        return CopiedLog(self.end, joined(copied, self.epochs) if is_known else ())
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
@@ -131,7 +139,7 @@ class PlanLog:
         """Return the source's log as it was copied up to a range's end."""
         source_id, epochs = self._copied.get((bytes.fromhex(planned.target_id), at[1]), (b"", ()))
         before = epochs if source_id.hex() == planned.topic_id else ()
-        return CopiedLog(planned.end, joined(before, planned.epochs) if planned.epochs else ())
+        return planned.behind(before)
 
     @property
     def ends(self) -> Mapping[TopicPartition, AppendedEnd]:

@@ -37,6 +37,8 @@ class QueryLogs:
         """Source partitions without a leader that tells, at the last look."""
         self.lost: dict[TopicPartition, Loss] = {}
         """Losses of the target's partitions that halt them, at the last look."""
+        self.lost_elsewhere: list[Loss] = []
+        """Those of partitions to which only records of other names, or numbers, go."""
 
     def look(
         self,
@@ -133,6 +135,7 @@ class QueryLogs:
                 pair = own.get(at, PartitionPair(others.source_topic, *at))
                 topic_id = self._targets[at[0]].topic_id
                 self.lost[at] = target_truncated_for_good(pair, topic_id, cuts[at], written[at].end)
+        self.lost_elsewhere = [loss for at, loss in self.lost.items() if at not in own]
         return written.keys() - cuts.keys()
 
     def _log_end(self, at: TopicPartition) -> int:

@@ -170,7 +170,9 @@ class QueryWorker:
                 is_finished = newest is not None and plans.is_finished(newest)
                 before = plans.reached(newest) if newest is not None and is_finished else newest
                 there = self._look(topics, logs, before, plans)
-                self._halt_for_others(there, logs, ledger)
+                if logs.lost_elsewhere:
+                    self._note(logs.lost_elsewhere, ledger)
+                    raise QueryHalted(_halt_for(logs.lost_elsewhere[0]))
                 if newest is None or is_finished:
                     following = next_ranges(before, self._due(there), self._flow)
                     self._note(following.losses, ledger)
@@ -186,7 +188,7 @@ class QueryWorker:
                 self._demand_topics(newest, there, source)
                 self._note([*losses, *logs.lost.values()], ledger)
                 if halting := [loss for loss in losses if loss.action == "halted"]:
-                    raise QueryHalted(Halt(cause_of_loss(halting[0].kind), halting[0].words))
+                    raise QueryHalted(_halt_for(halting[0]))
                 parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
                 try:
                     written = self._write(writer, parts, options, newest, topics)
@@ -201,13 +203,6 @@ class QueryWorker:
         finally:
             source.close()
             target.close()
-
-    def _halt_for_others(self, there: Mapping[TopicPartition, QueriedLog], logs: QueryLogs, ledger: LossLedger) -> None:
-        """Raise `QueryHalted` if a topic lost records to which records go by name."""
-        own = {log.route.target for log in there.values()}
-        if losses := [loss for at, loss in logs.lost.items() if at not in own]:
-            self._note(losses, ledger)
-            raise QueryHalted(Halt(cause_of_loss(losses[0].kind), losses[0].words))
 
     def _halted_by(self, error: RowsChanged, losses: list[Loss], ledger: LossLedger) -> Exception:
         """Return the error for rows that only an earlier attempt can have appended.
@@ -423,6 +418,10 @@ def _transformed(records: DataFrame, chain: Chain) -> DataFrame:
         return apply_to_batches(batches, chain)
 
     return records.mapInArrow(rows, records.schema)
+
+
+def _halt_for(loss: Loss) -> Halt:
+    return Halt(cause_of_loss(loss.kind), loss.words)
 
 
 def _halt_of(error: Exception, words: str) -> Halt:
