@@ -398,3 +398,26 @@ def test_a_corrupt_batch_in_a_backlog_is_named_after_all_before_it() -> None:
     (batch,) = found or taken_in(log[:12])
     assert isinstance(batch, Batch)
     assert batch.count == 12
+
+
+_PRODUCER_AT = 43
+"""Place of the producer id in a batch."""
+
+
+def written_by(batch: bytes, producer_id: int) -> bytes:
+    changed = bytearray(batch)
+    struct.pack_into(">q", changed, _PRODUCER_AT, producer_id)
+    struct.pack_into(">I", changed, 17, crc32c(bytes(changed[21:])))
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("size", [10, 8000], ids=["tiny", "large"])
+@pytest.mark.parametrize("merge_tiny", [False, True])
+def test_what_the_opposite_flow_has_copied_never_goes_back(size: int, merge_tiny: bool) -> None:
+    """Not even in a backlog that is merged; all others' records go (M1)."""
+    ours = {3, 4, 11, 30, 31, 39}
+    log = [written_by(sealed(lone(at, NOW, b"v" * size)), 4000 if at in ours else 4001) for at in range(40)]
+    for opposite, kept in ((4000, set(range(40)) - ours), (None, set(range(40))), (9, set(range(40)))):
+        intake = Intake(read_committed=False, codec=None, merge_tiny=merge_tiny, opposite=opposite)
+        offsets = [run.upstream + at for one in made_by(intake, log) for run in one.runs for at in range(run.length)]
+        assert offsets == sorted(kept)
