@@ -131,6 +131,7 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, moment: str) -> N
     assert _left_behind(directory) == []
 
 
+@pytest.mark.full
 def test_a_shop_moves_and_comes_back(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     with _demo(directory, "--migration", "--records", "5000", "--live", "2") as running:

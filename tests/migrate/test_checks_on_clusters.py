@@ -21,7 +21,7 @@ from sparkmirror.kafka.cluster.acls import ALLOW, WRITE, Acl
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.migrate.checks import CHECKS
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 Pair = tuple[KafkaCluster, KafkaCluster]
 Results = dict[str, tuple[str, str]]

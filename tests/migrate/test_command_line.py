@@ -13,7 +13,7 @@ from tests.support import mirror_process as mp
 
 from sparkmirror.demo.jars import BROKER_VERSION
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")

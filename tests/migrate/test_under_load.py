@@ -11,7 +11,7 @@ from chaos.switches.run import run
 
 from sparkmirror.demo.jars import BROKER_VERSION
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 SEED = 7
 

@@ -18,7 +18,7 @@ import sparkmirror as sm
 from sparkmirror.cli.app import app
 from sparkmirror.migrate.file import MigrationFile, json_schema
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 Pair = tuple[KafkaCluster, KafkaCluster]
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
