@@ -210,7 +210,10 @@ def _end(plan: SwitchPlan, outcome: SwitchOutcome) -> None:
 
 
 def _topics_of(plan: SwitchPlan, group: str) -> list[str]:
-    """Return what a group reads where it has come to: copies, and where these are renamed also what producers write."""
+    """Return what a group reads where it has come to.
+
+    Copies, and where copies are renamed also the topics that producers write to.
+    """
     leaving = plan.goal.at.other
     read = {topic for topic, _ in plan.seen.clusters[leaving].groups[group].offsets}
     return sorted({topic for topic, _ in positions(plan.seen, leaving, group)} | read.intersection(plan.set.topics))

@@ -38,7 +38,7 @@ class QueryLogs:
         self.lost: dict[TopicPartition, Loss] = {}
         """Losses of the target's partitions that halt them, at the last look."""
         self.lost_elsewhere: list[Loss] = []
-        """Those of partitions to which only records of other names, or numbers, go."""
+        """Losses of partitions to which only records of other names, or numbers, go."""
 
     def look(
         self,

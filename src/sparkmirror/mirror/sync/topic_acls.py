@@ -74,7 +74,11 @@ class TopicAclSync:
 
         A refused ACL is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
         """
-        fences = self._fences()
+        try:
+            fences = self._fences()
+        except ConnectionError:
+            self._read(self._source)  # who may read neither hears of the ACLs
+            raise
         theirs = self._read(self._source)
         present = self._read(self._target) if theirs is not None else None
         if theirs is None or present is None:
