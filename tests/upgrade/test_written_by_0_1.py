@@ -70,7 +70,7 @@ def test_claims(record: dict[str, Any]) -> None:
     key = bytes.fromhex(record["key"])
     claim = read_record(key, _bytes(record["value"]))
     assert isinstance(claim, Claim)
-    assert plain(claim) == record["said"] | {"ended": False, "changed": False}
+    assert plain(claim) == record["said"] | {"ended": False, "changed": False, "turn": False}
 
 
 def test_claims_that_were_taken_back() -> None:
