@@ -9,11 +9,12 @@ import pytest
 from kafka import KafkaProducer
 from lab import KafkaCluster
 from tests.support import mirror_process as mp
+from tests.support.settled_logs import settled_ends
 from tests.support.started import started
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.kafka.cluster.client import ClusterClient
-from sparkmirror.kafka.cluster.log_ends import LogEnd, LogEnds, SettledEnds, read_log_ends, settled, settled_ends
+from sparkmirror.kafka.cluster.log_ends import LogEnd, LogEnds, SettledEnds, read_log_ends, settled
 
 P0, P1 = ("t", 0), ("t", 1)
 

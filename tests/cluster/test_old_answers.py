@@ -12,6 +12,8 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from lab import KafkaCluster
 from lab.zookeeper import ZooKeeperCluster
 from tests.support import mirror_process as mp
+from tests.support.fences import denied, deny
+from tests.support.settled_logs import settled_ends
 from tests.support.started import started
 
 from sparkmirror.config import ClusterConfig
@@ -19,9 +21,8 @@ from sparkmirror.kafka.cluster.acl_changes import add, remove, shown_by_brokers
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.group_members import DescribedGroup, describe_groups
 from sparkmirror.kafka.cluster.groups import Committed, Groups
-from sparkmirror.kafka.cluster.log_ends import settled_ends
 from sparkmirror.kafka.cluster.own_principals import own_among
-from sparkmirror.kafka.cluster.write_fence import denied, deny, lift, writers
+from sparkmirror.kafka.cluster.write_fence import writers
 from sparkmirror.migrate.atomic_sets import atomic_sets
 from sparkmirror.migrate.ties import AtomicSet
 
@@ -84,7 +85,7 @@ def test_old_brokers(cluster: KafkaCluster) -> None:
         assert len(added) == 1
         mp.wait_for(lambda: denied(client, wanted, "User:mirror").everywhere, 30, "it is denied")
         assert writers(added, [topic], "User:mirror").open == (topic,)
-        lift(client, added)
+        remove(client, added)
         mp.wait_for(lambda: not denied(client, wanted, "User:mirror").everywhere, 30, "it is lifted")
         assert own_among(client, [SHOP]) == frozenset()
         add(client, added)

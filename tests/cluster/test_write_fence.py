@@ -14,12 +14,13 @@ from kafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailed
 from lab import Authority, KafkaCluster
 from lab.listeners import plain
 from tests.support import mirror_process as mp
+from tests.support.fences import add_missing, denied, deny
 from tests.support.secure_clusters import of_cluster, plain_settings
 from tests.support.started import started
 
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.kafka.cluster.acl_changes import add, add_missing, not_there, remove, shown_by_brokers
+from sparkmirror.kafka.cluster.acl_changes import add, not_there, remove, shown_by_brokers
 from sparkmirror.kafka.cluster.acls import (
     ALL,
     ALLOW,
@@ -37,9 +38,6 @@ from sparkmirror.kafka.cluster.missing_rights import principal
 from sparkmirror.kafka.cluster.own_principals import GROUPS, own_among
 from sparkmirror.kafka.cluster.write_fence import (
     Holders,
-    denied,
-    deny,
-    lift,
     read_denials,
     readers,
     write_denials,
@@ -192,12 +190,12 @@ def test_a_fence_holds_whom_it_names_and_is_lifted(cluster: KafkaCluster, client
         assert may_write(shop, topic) == may_write(batch, topic) == set()
         assert may_write(mirror, topic) == {0, 1}
         assert deny(client, found.principals, MIRROR) == ()
-        lift(client, added)
+        remove(client, added)
         mp.wait_for(
             lambda: denied(client, found.principals, MIRROR).lacking == {1: added, 2: added}, 30, "both have lifted it"
         )
         assert may_write(shop, topic) == may_write(batch, topic) == {0, 1}
-        lift(client, added)
+        remove(client, added)
 
 
 @pytest.mark.broker
@@ -209,7 +207,7 @@ def test_an_operators_own_denial_stays(cluster: KafkaCluster, client: ClusterCli
     assert not_there(client, write_denials(wanted, MIRROR)) == (acl(topic, SHOP, permission=DENY),)
     added = deny(client, wanted, MIRROR)
     assert added == (acl(topic, SHOP, permission=DENY),)
-    lift(client, added)
+    remove(client, added)
     mp.wait_for(lambda: denied(client, wanted, MIRROR).lacking == {1: added, 2: added}, 30, "ours is lifted")
     with producer(cluster, "batch") as batch:
         assert may_write(batch, topic) == set()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.lint.test_cluster_rules import entry
+from tests.migrate.planted import with_cluster, with_flow
 from tests.support.snapshot_samples import flow as status_of
 
 from sparkmirror.config import ClusterConfig, FlowConfig
@@ -126,7 +127,7 @@ def changed_topic(side: Side, **changes: Any) -> Change:
     def change(facts: Facts) -> Facts:
         cluster = facts.seen.clusters[side]
         there = {**cluster.topics, "orders": replace(cluster.topics["orders"], **changes)}
-        return replace(facts, seen=facts.seen.with_cluster(side, replace(cluster, topics=there)))
+        return replace(facts, seen=with_cluster(facts.seen, side, replace(cluster, topics=there)))
 
     return change
 
@@ -137,7 +138,7 @@ def changed_group(side: Side, **changes: Any) -> Change:
     def change(facts: Facts) -> Facts:
         cluster = facts.seen.clusters[side]
         there = {"billing": replace(cluster.groups["billing"], **changes)}
-        return replace(facts, seen=facts.seen.with_cluster(side, replace(cluster, groups=there)))
+        return replace(facts, seen=with_cluster(facts.seen, side, replace(cluster, groups=there)))
 
     return change
 
@@ -148,7 +149,7 @@ def changed_word(side: Side, **changes: Any) -> Change:
     def change(facts: Facts) -> Facts:
         flow = facts.seen.flows[side]
         topics = {"orders": replace(flow.topics["orders"], **changes)}
-        return replace(facts, seen=facts.seen.with_flow(side, replace(flow, topics=topics)))
+        return replace(facts, seen=with_flow(facts.seen, side, replace(flow, topics=topics)))
 
     return change
 
@@ -157,7 +158,7 @@ def changed_flow(side: Side, **changes: Any) -> Change:
     """Change the flow from one side."""
 
     def change(facts: Facts) -> Facts:
-        return replace(facts, seen=facts.seen.with_flow(side, replace(facts.seen.flows[side], **changes)))
+        return replace(facts, seen=with_flow(facts.seen, side, replace(facts.seen.flows[side], **changes)))
 
     return change
 

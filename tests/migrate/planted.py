@@ -117,6 +117,16 @@ def seen(
     )
 
 
+def with_flow(at: Observation, side: Side, flow: FlowSeen) -> Observation:
+    """Return an observation with another flow."""
+    return replace(at, flows={**at.flows, side: flow})
+
+
+def with_cluster(at: Observation, side: Side, cluster: ClusterSeen) -> Observation:
+    """Return an observation with another cluster."""
+    return replace(at, clusters={**at.clusters, side: cluster})
+
+
 def file(fence: Fence = Fence.ACL, kind: str = "all-at-once", groups: tuple[str, ...] = ("billing",)) -> MigrationFile:
     """Return a migration of one set with the topic, or with two."""
     return MigrationFile.model_validate(

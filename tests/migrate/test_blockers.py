@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.migrate.planted import FENCES, SOURCE, TARGET, WORDS, file, group, renamed, seen, the_set, topic, turned
+from tests.migrate.planted import (
+    FENCES,
+    SOURCE,
+    TARGET,
+    WORDS,
+    file,
+    group,
+    renamed,
+    seen,
+    the_set,
+    topic,
+    turned,
+    with_cluster,
+    with_flow,
+)
 
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.file import Fence
@@ -20,18 +34,18 @@ def _at(at: Observation, side: Side, **changed: object) -> Observation:
     """Return an observation with another topic at one side."""
     cluster = at.clusters[side]
     one = replace(cluster.topics["orders"], **changed)  # type: ignore[arg-type]
-    return at.with_cluster(side, replace(cluster, topics={"orders": one}))
+    return with_cluster(at, side, replace(cluster, topics={"orders": one}))
 
 
 def _said(at: Observation, side: Side, **changed: object) -> Observation:
     """Return an observation with another word of the flow from one side."""
     flow = at.flows[side]
     one = replace(flow.topics["orders"], **changed)  # type: ignore[arg-type]
-    return at.with_flow(side, replace(flow, topics={"orders": one}))
+    return replace(at, flows={**at.flows, side: replace(flow, topics={"orders": one})})
 
 
 def _working(at: Observation, side: Side, at_work: bool) -> Observation:
-    return at.with_flow(side, replace(at.flows[side], at_work=at_work))
+    return with_flow(at, side, replace(at.flows[side], at_work=at_work))
 
 
 _NO_FLOW_BACK = replace(_FAIR, flows={SOURCE: _FAIR.flows[SOURCE]})

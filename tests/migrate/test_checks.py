@@ -222,7 +222,7 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
         both(changed_group(A, offsets={}), changed_group(B, offsets={})),
     ),
     ("group-rights", FAIL, "READ on group billing at B", group_rights("DESCRIBE")),
-    ("unrouted-commits", WARN, "no member", protocol("")),
+    ("unrouted-commits", WARN, "commits without membership: no request shows who made them", protocol("")),
     (
         "unrouted-commits",
         FAIL,
@@ -232,7 +232,7 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     (
         "unrouted-commits",
         FAIL,
-        "without being a member",
+        "a consumer without membership commits for billing at A",
         both(
             changed_group(A, offsets={("orders", 0): 8}),
             changed_flow(A, positions={"billing": {("orders", 0): 8}}),

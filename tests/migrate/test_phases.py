@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.migrate.planted import FENCES, SOURCE, TARGET, WORDS, group, renamed, seen, topic, turned
+from tests.migrate.planted import (
+    FENCES,
+    SOURCE,
+    TARGET,
+    WORDS,
+    group,
+    renamed,
+    seen,
+    topic,
+    turned,
+    with_cluster,
+    with_flow,
+)
 
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.file import Set
@@ -151,9 +163,9 @@ def _two(first: Observation, second: Observation) -> Observation:
         cluster, flow = first.clusters[side], first.flows[side]
         other = second.clusters[side].topics["orders"], second.flows[side].topics["orders"]
         stock: TopicSeen = replace(other[0], name="stock")
-        first = first.with_cluster(side, replace(cluster, topics={**cluster.topics, "stock": stock}))
+        first = with_cluster(first, side, replace(cluster, topics={**cluster.topics, "stock": stock}))
         said = replace(other[1], copy="stock")
-        first = first.with_flow(side, replace(flow, topics={**flow.topics, "stock": said}))
+        first = with_flow(first, side, replace(flow, topics={**flow.topics, "stock": said}))
     return first
 
 

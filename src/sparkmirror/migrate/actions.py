@@ -45,12 +45,12 @@ class Action(ABC):
         """Say what will be done."""
 
     @abstractmethod
-    def undo(self, seen: Observation) -> str:
-        """Say how it is undone; empty: there is nothing to undo."""
-
-    @abstractmethod
     def seen(self, seen: Observation) -> bool:
         """True if the clusters show that it is done."""
+
+    def undo(self, seen: Observation) -> str:
+        """Say how the action is undone; empty: there is nothing to undo."""
+        return ""
 
     def clients(self, seen: Observation) -> str:
         """Say what clients see; empty: nothing."""
@@ -94,9 +94,6 @@ class WaitEmpty(Action):
     def words(self, seen: Observation) -> str:
         return f"wait until {listed(self.names)} have no members at {self._here(seen)}: YOU stop them now"
 
-    def undo(self, seen: Observation) -> str:
-        return ""
-
     def clients(self, seen: Observation) -> str:
         return "consumers: a rebalance at their stop"
 
@@ -129,9 +126,6 @@ class WaitCopied(Action):
     def words(self, seen: Observation) -> str:
         return f"wait until {self._there(seen)} has everything that {listed(self.names)} have read"
 
-    def undo(self, seen: Observation) -> str:
-        return ""
-
     def seen(self, seen: Observation) -> bool:
         return not self._missing(seen)
 
@@ -160,9 +154,6 @@ class SetPositions(Action):
         count = sum(len(phase.lacking(seen, self.leaving, name)) for name in self.names)
         return f"set {count:,} exact positions at {self._there(seen)} for {listed(self.names)}"
 
-    def undo(self, seen: Observation) -> str:
-        return ""
-
     def seen(self, seen: Observation) -> bool:
         return not self.due(seen)
 
@@ -172,12 +163,15 @@ class SetPositions(Action):
         return [name for name in self.names if phase.group_phase(seen, name, self.leaving) not in away]
 
     def offsets(self, seen: Observation) -> dict[str, dict[TopicPartition, int]]:
-        """Return the offsets to commit at the other side, by group: of empty groups, and never one that sets back."""
+        """Return the offsets to commit at the other side, by group.
+
+        Only empty groups have any, and no offset sets a group back.
+        """
         offsets = {}
         for name in self.due(seen):
             if phase.group_phase(seen, name, self.leaving) is GroupPhase.STOPPED:
                 lacking = phase.lacking(seen, self.leaving, name)
-                offsets[name] = {where: offset for where, offset in lacking.items() if offset is not None}
+                offsets[name] = {copy: offset for copy, offset in lacking.items() if offset is not None}
         return offsets
 
 
@@ -291,9 +285,6 @@ class Settle(Action):
     def words(self, seen: Observation) -> str:
         return f"see that the ends of {listed(self.names)} at {self._here(seen)} stand still on every leader"
 
-    def undo(self, seen: Observation) -> str:
-        return ""
-
     def clients(self, seen: Observation) -> str:
         return "transactional producers: an open transaction is aborted by its time-out, or by its producer"
 
@@ -333,7 +324,7 @@ class Publish(Action):
         return not self.due(seen)
 
     def due(self, seen: Observation) -> list[str]:
-        """Return the topics without this turn's published ends, or with somebody's records behind them."""
+        """Return the topics without published ends, or with records after these."""
         return [
             name
             for name in self.names
@@ -348,9 +339,6 @@ class Drain(Action):
 
     def words(self, seen: Observation) -> str:
         return f"wait until {self._there(seen)} has everything of {listed(self.names)}"
-
-    def undo(self, seen: Observation) -> str:
-        return ""
 
     def seen(self, seen: Observation) -> bool:
         return not self._missing(seen)
@@ -423,7 +411,10 @@ class Open(Action):
         return self._all_came(seen) and not (self.denied(seen) or self.ungranted(seen) or self.to_start(seen))
 
     def to_start(self, seen: Observation) -> list[str]:
-        """Return the topics whose producers were stopped by a command or by people, and not started since."""
+        """Return the topics with stopped producers.
+
+        A command, or people, stopped the producers, and nobody has started them since.
+        """
         return [name for name in self.names if phase.stopped(seen, name)] if self._all_came(seen) else []
 
     def waits_for(self, seen: Observation) -> str:
@@ -434,7 +425,7 @@ class Open(Action):
         return all(phase.live_side(seen, name) is self.arriving for name in self.names)
 
     def denied(self, seen: Observation) -> list[str]:
-        """Return the topics where this migration's own denials hold at the side that they have come to.
+        """Return the topics that this migration still denies where they have come to.
 
         None before all of the set's topics have come.
         """
@@ -443,7 +434,10 @@ class Open(Action):
         return [name for name in self.names if phase.topic_at(seen, self.arriving, name).fence.added]
 
     def ungranted(self, seen: Observation) -> dict[str, list[str]]:
-        """Return principals that may write where the topics come from, and not where they have come to, by topic."""
+        """Return principals without the right to write that they had, by topic.
+
+        They may write where the topics come from, and not where the topics have come to.
+        """
         if not seen.clusters[self.arriving].authorizer or not self._all_came(seen):
             return {}
         missing = {}
@@ -468,14 +462,11 @@ class Withdraw(Action):
     def words(self, seen: Observation) -> str:
         return f"take the published ends of {listed(self.names)} at {self._here(seen)} back"
 
-    def undo(self, seen: Observation) -> str:
-        return ""
-
     def seen(self, seen: Observation) -> bool:
         return not self.due(seen)
 
     def due(self, seen: Observation) -> list[str]:
-        """Return the topics whose published ends hold, where nothing has come from there since."""
+        """Return the topics whose published ends still hold."""
         return [
             name
             for name in self.names

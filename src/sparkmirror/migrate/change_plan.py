@@ -1,4 +1,7 @@
-"""Find out what a migration will create or change at its target (`sparkmirror migration plan`). Nothing is changed."""
+"""Find out what a migration will create or change at its target.
+
+For `sparkmirror migration plan`. Nothing is changed.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,17 @@ from sparkmirror.snapshot.status_topic import read_status
 
 _ROLE = "sparkmirror-migration"
 _NOT_SET = "not set"
-_FRESH_S = 15.0
-"""Age up to which a published rate is a present one."""
 
 
 def change_plan(file: MigrationFile, flow: FlowConfig) -> PlannedChanges:
-    """Compare both clusters for the file's topics and groups, on the way to the flow's target.
+    """Compare both clusters for the file's topics and groups.
+
+    The flow leads to the target.
 
     Raises `ClusterUnreachable` and other `ConnectionError`s.
     """
-    topics = [topic for one in file.sets for topic in one.topics]
-    groups = {group for one in file.sets for group in one.groups}
+    topics = [topic for each in file.sets for topic in each.topics]
+    groups = {group for each in file.sets for group in each.groups}
     with ClusterAdmin.connect(flow.source, _ROLE) as source, ClusterAdmin.connect(flow.target, _ROLE) as target:
         return _CopyComparison(flow, source, target, topics).changes(groups)
 
@@ -111,10 +114,10 @@ class _CopyComparison:
                 yield ChangedValue(of=there.name, name="partitions", before=before, after=str(wanted))
 
     def _drift(self, missing: Collection[str]) -> Iterable[ChangedValue]:
-        both = [topic for topic in self._copies if topic not in missing]
-        here = self._source.topic_configs(both)
-        there = self._target.topic_configs(self._copies[topic] for topic in both)
-        for topic in sorted(both):
+        on_both_sides = [topic for topic in self._copies if topic not in missing]
+        here = self._source.topic_configs(on_both_sides)
+        there = self._target.topic_configs(self._copies[topic] for topic in on_both_sides)
+        for topic in sorted(on_both_sides):
             copy = self._copies[topic]
             if topic not in here or copy not in there:
                 cluster = self._flow.source.alias if topic not in here else self._flow.target.alias
@@ -180,8 +183,8 @@ class _CopyComparison:
         ends = self._source.end_offsets(at_source)
         starts = self._source.start_offsets(at_source)
         left = sum(
-            size * _share(starts.get(where, 0), ends.get(where, 0), positions.get(where))
-            for where, size in at_source.items()
+            size * _share(starts.get(partition, 0), ends.get(partition, 0), positions.get(partition))
+            for partition, size in at_source.items()
         )
         return Volume(
             there=sum(at_target.values()),
@@ -211,7 +214,10 @@ class _CopyComparison:
         return disk_space(client, sorted(client.brokers))
 
     def _progress(self) -> tuple[float, dict[TopicPartition, int]]:
-        """Return the mirror's rate in bytes a second, and the next source offset of each partition it has copied."""
+        """Return the mirror's rate, and the next source offset of each copied partition.
+
+        The rate is in bytes a second.
+        """
         try:
             status = read_status(self._flow)
         except ClusterUnreachable:  # no mirror has run yet
@@ -224,8 +230,7 @@ class _CopyComparison:
             for part in topic.partitions
             if part.position is not None
         }
-        age = status.age_s()
-        return (status.flow.bytes_per_s if age is not None and age <= _FRESH_S else 0.0), positions
+        return (status.at_work.bytes_per_s if status.at_work is not None else 0.0), positions
 
 
 def _lets_write(acl: Acl) -> bool:

@@ -1,4 +1,4 @@
-"""The evidence of a migration: a line for each thing done, in a topic at the target.
+"""The evidence of a migration: a line for each step, in a topic at the target.
 
 `mm2-sparkmirror-migration.<name>.internal`, one partition, kept for ever. It is for people and auditors: no plan reads
 it, so a lost topic changes nothing.

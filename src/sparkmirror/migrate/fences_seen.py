@@ -46,7 +46,10 @@ def fence_seen(brokers: Sequence[set[Acl]], topic: str, own: str, words: Mapping
 
 
 def group_readers(brokers: Sequence[set[Acl]], group: str, own: str) -> frozenset[str]:
-    """Return the principals that can read as members of a group at some broker, and that a denial can hold."""
+    """Return the principals that can read as a group's members.
+
+    Some broker lets them read, and a denial can hold them.
+    """
     may = frozenset(readers(set().union(*brokers), [group], own).principals[group])
     denied = [_denied(acls, AclResource.GROUP, READ, group, may) for acls in brokers]
     return may - (frozenset.intersection(*denied) if denied else frozenset())

@@ -1,6 +1,6 @@
-"""A migration's file: the mirror, the sets that move as a whole, policies, fence and hooks.
+"""A migration's file: mirror, sets, policies, fence and hooks.
 
-`docs/migration-1.json` is the JSON Schema of these models, for editors: `json_schema` makes it.
+`json_schema` makes the models' JSON Schema, `docs/migration-1.json`, for editors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = r"^[a-zA-Z0-9][a-zA-Z0-9_-]*$"
 
 
 class MigrationType(StrEnum):
-    """Who moves first."""
+    """Order in which consumers and producers move."""
 
     CONSUMERS_FIRST = "consumers-first"
     PRODUCERS_FIRST = "producers-first"
@@ -32,18 +32,18 @@ class MigrationType(StrEnum):
 
 
 class Fence(StrEnum):
-    """What keeps producers from writing at the side that they leave."""
+    """Means to stop producers' writes at the side left behind."""
 
     ACL = "acl"
-    """An ACL denies each principal that may write."""
+    """An ACL denies each principal with the right to write."""
     HOOK = "hook"
-    """The file's own commands stop and start the producers."""
+    """The file's hooks stop and start the producers."""
     NONE = "none"
-    """Nothing: people stop the producers, and the ends are watched."""
+    """People stop the producers, and sparkmirror watches the ends."""
 
 
 class SwitchStep(StrEnum):
-    """Steps that hooks stand before and after."""
+    """Steps with hooks before and after."""
 
     CONSUMERS = "consumers"
     """The consumers' whole switch."""
@@ -59,29 +59,29 @@ class SwitchStep(StrEnum):
 
 
 def _seconds(value: Any) -> Any:
-    found = re.match(_DURATION, value) if isinstance(value, str) else None
-    if found:
-        return float(found[1]) * _SECONDS[found[2] or "s"]
+    match = re.match(_DURATION, value) if isinstance(value, str) else None
+    if match:
+        return float(match[1]) * _SECONDS[match[2] or "s"]
     if isinstance(value, (bool, str)):
         raise ValueError("write a number and ms, s, min or h, such as 30 s")
     return value
 
 
 def _count(value: Any) -> Any:
-    found = re.match(_COUNTED, value) if isinstance(value, str) else None
-    if found:
-        return int(found[1].replace(",", "").replace("_", ""))
+    match = re.match(_COUNTED, value) if isinstance(value, str) else None
+    if match:
+        return int(match[1].replace(",", "").replace("_", ""))
     if isinstance(value, (bool, str)):
         raise ValueError("write a number, such as 1000 records or 5 groups")
     return value
 
 
 def _or_text(kind: str, pattern: str, **least: int) -> Callable[[dict[str, Any]], None]:
-    """Return what lets a number's schema take text with its unit, too."""
+    """Return a change by which a number's schema also takes text with a unit."""
 
     def change(schema: dict[str, Any]) -> None:
-        for ours in ("gt", "ge", "minimum"):
-            schema.pop(ours, None)
+        for bound in ("gt", "ge", "minimum"):
+            schema.pop(bound, None)
         schema |= {"type": ["string", kind], "pattern": pattern, **least}
 
     return change
@@ -110,41 +110,41 @@ class Set(_FilePart):
     name: str = Field(pattern=_NAME)
     """The set's name, for `--set`."""
     topics: tuple[Topic, ...] = Field(min_length=1)
-    """Source topics, by their names at the source."""
+    """Topics, by the names at the source."""
     groups: tuple[Group, ...] = ()
-    """Consumer groups that read them."""
+    """Consumer groups that read the topics."""
     owner: str = ""
-    """Whom to ask; shown, and given to hooks."""
+    """Person or team to ask; shown, and given to hooks."""
 
 
 class Policies(_FilePart):
-    """Limits within which a switch is begun and ended."""
+    """Limits for the begin and the end of a switch."""
 
     lag: Count = 1000
-    """Most records that the copy may lack when a switch begins."""
+    """Most records missing from the copy when a switch begins."""
     empty: Seconds = 60.0
     """Longest wait for groups to have no members."""
     fence: Seconds = 20.0
     """Longest time from the first denial to steady ends."""
     still: Seconds = 5.0
-    """Time for which ends must stand still where no ACL holds producers (`fence: hook` and `fence: none`)."""
+    """Time for which ends must stand still with `fence: hook` or `fence: none`."""
     drain: Seconds = 30.0
-    """Longest wait for the copy to have everything."""
+    """Longest wait for the copy to be complete."""
     watch: Seconds = 600.0
-    """Time after a switch in which writes and commits at the side left behind are looked for."""
+    """Time after a switch to look for writes and commits at the side left behind."""
     batch: Several = 5
-    """Most groups, or topics, that are switched together."""
+    """Most groups, or topics, switched together."""
 
 
 class Hook(_FilePart):
-    """A command or a URL; anything but success stops the switch, and undoes it."""
+    """A command or a URL; a failure stops and undoes the switch."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema: _or_command(schema))
 
     run: str = Field(min_length=1)
-    """A command line for `sh -c`, or an http(s) URL that gets the step as JSON by POST."""
+    """Command line for `sh -c`, or http(s) URL for a POST with the step as JSON."""
     timeout: Seconds = 60.0
-    """Longest time that it may take."""
+    """Longest time for the hook."""
 
     @model_validator(mode="before")
     @classmethod
@@ -168,12 +168,12 @@ def _or_command(schema: dict[str, Any]) -> None:
 
 
 class FenceHooks(_FilePart):
-    """Commands that stop and start producers, for `fence: hook`."""
+    """Hooks to stop and start producers, for `fence: hook`."""
 
     stop: Hook
-    """Stops producers at the side that they leave; it may be called more than once."""
+    """Hook to stop producers at the side left behind; may be called more than once."""
     start: Hook
-    """Starts producers at the side that they have come to, or that they did not leave."""
+    """Hook to start producers at the new side; after an undo, at the old side."""
 
 
 class Hooks(_FilePart):
@@ -184,28 +184,31 @@ class Hooks(_FilePart):
     after: dict[SwitchStep, tuple[Hook, ...]] = {}
     """Hooks after a step, by the step."""
     fence: FenceHooks | None = None
-    """What stops and starts producers; needed for `fence: hook`."""
+    """Hooks to stop and start producers; needed for `fence: hook`."""
 
 
 class MigrationFile(_FilePart):
-    """One migration."""
+    """A migration."""
 
     name: str = Field(default="", pattern=r"^[a-zA-Z0-9_-]*$")
-    """Part of the evidence topic's name; the file's name without its ending where it is left out."""
+    """Part of the evidence topic's name; by default, the file's name without ending."""
     mirror: str = Field(min_length=1)
-    """The mirror's file, as `sparkmirror run` takes it; relative to this file."""
+    """The mirror's file, as for `sparkmirror run`; relative to the migration's file."""
     flow: str = ""
-    """The flow that the migration begins with, as SOURCE->TARGET; needed if the mirror's file has several."""
+    """First flow, as SOURCE->TARGET; needed if the mirror's file has several flows."""
     type: MigrationType = MigrationType.CONSUMERS_FIRST
-    """Who moves first: consumers, producers, or all at once."""
+    """Order of the moves: consumers first, producers first, or all at once."""
     sets: tuple[Set, ...] = Field(min_length=1)
     """Topics and groups; each set moves as a whole."""
     policies: Policies = Policies()
     """Limits of each switch."""
     fence: Fence = Fence.ACL
-    """What keeps producers from writing: `acl` denies by ACLs, `hook` calls your commands, `none` relies on people."""
+    """Means to stop producers' writes at the side left behind.
+
+    `acl` denies by ACLs, `hook` calls the file's hooks, `none` relies on people.
+    """
     hooks: Hooks = Hooks()
-    """Your commands before and after steps."""
+    """Hooks before and after steps, and for the fence."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -222,24 +225,27 @@ class MigrationFile(_FilePart):
         return self
 
     def chosen(self, name: str | None) -> tuple[Set, ...]:
-        """Return the set of this name, or all. Raises `ConfigError`."""
-        found = tuple(each for each in self.sets if name in (None, each.name))
-        if not found:
+        """Return the set with a name, or all sets.
+
+        Raises `ConfigError` if no set has the name.
+        """
+        sets = tuple(each for each in self.sets if name in (None, each.name))
+        if not sets:
             names = ", ".join(each.name for each in self.sets)
             raise ConfigError(f"there is no such set; there are {names}", origin="--set", key=name)
-        return found
+        return sets
 
 
 def read_file(path: str | Path) -> MigrationFile:
     """Read a migration's file; the mirror's path becomes absolute.
 
-    Raises `ConfigError`, or `ConfigErrors` with each mistake by its key.
+    Raises `ConfigError`, or `ConfigErrors` for several mistakes, each with the key.
     """
     path = Path(path)
-    found = documents_of(str(path), read_text(str(path)))
-    if len(found) != 1:
-        raise ConfigError(f"has {len(found)} documents, and a migration is one", origin=str(path))
-    (document,) = found
+    documents = documents_of(str(path), read_text(str(path)))
+    if len(documents) != 1:
+        raise ConfigError(f"has {len(documents)} documents, and a migration is one", origin=str(path))
+    (document,) = documents
     try:
         read = MigrationFile.model_validate(document.tree)
     except ValidationError as error:
@@ -250,7 +256,10 @@ def read_file(path: str | Path) -> MigrationFile:
 
 
 def _innermost(errors: Sequence[Any]) -> list[Any]:
-    """Return the mistakes without those of lists that are too short only for want of their wrong items."""
+    """Return the mistakes, except for lists that only seem too short.
+
+    If items are wrong, pydantic may call the list too short as well.
+    """
     places = [error["loc"] for error in errors]
     return [
         error
@@ -261,7 +270,7 @@ def _innermost(errors: Sequence[Any]) -> list[Any]:
 
 
 def _mistake(document: Document, error: Any) -> ConfigError:
-    """Return a mistake with the line and the key that it is about."""
+    """Return a mistake with line and key."""
     steps = tuple(step for step in error["loc"] if step != "[key]")
     return document.error(steps, _reason(error))
 
@@ -278,7 +287,7 @@ _REASONS = {
     "string_too_short": "is empty",
     "string_pattern_mismatch": "is no name: use letters, digits, - and _, in topics also dots",
 }
-"""Our words for pydantic's kinds of mistakes."""
+"""Words for pydantic's kinds of mistakes."""
 
 
 def _reason(error: Any) -> str:

@@ -1,4 +1,4 @@
-"""What each action does: from an action and an observation to writes."""
+"""Carry out actions: turn an action and an observation into writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RealHands:
         self._writing = writing
         self._observer = PairObserver(file, pair)
         self._asked: set[tuple[str, ...]] = set()
-        """Topics whose producers the file's own command has stopped, or started, in this run."""
+        """Topics with producers that a hook has stopped, or started, in this run."""
 
     def look(self) -> Observation:
         return self._observer.look()
@@ -41,8 +41,8 @@ class RealHands:
     def note(self, told: dict[str, object]) -> None:
         self._writing.note(told)
 
-    def readmit(self, one: Set, goal: SwitchGoal) -> None:
-        for group in one.groups:
+    def readmit(self, moving: Set, goal: SwitchGoal) -> None:
+        for group in moving.groups:
             self._let_in(goal.at.other, AclResource.GROUP, group)
 
     @singledispatchmethod

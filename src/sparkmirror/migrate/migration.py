@@ -1,4 +1,4 @@
-"""A migration: its file, both clusters, and what can be done with them."""
+"""A migration: its file, the two clusters, and the steps from start to end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sparkmirror.migrate.writers import ClusterWriters, DryWriters, Writing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchPlan:
-    """The actions that are left until a set is at its goal."""
+    """The actions left until a set is at its goal."""
 
     migration: Migration
     set: Set
@@ -41,7 +41,7 @@ class SwitchPlan:
 
     @property
     def words(self) -> list[str]:
-        """What will be done, a line for each action."""
+        """The actions to do, a line for each."""
         return [action.words(self.seen) for action in self.actions]
 
     def run(self, on_step: Callable[[StepEvent], None] = lambda _: None) -> SwitchOutcome:
@@ -49,14 +49,17 @@ class SwitchPlan:
         return self.migration.switch(self.set, self.goal, on_step)
 
     def dry_run(self, say: Callable[[str], None]) -> None:
-        """Say what would be written now; later actions depend on what earlier ones lead to."""
+        """Say the writes that the plan would make now.
+
+        Later actions depend on the results of earlier actions.
+        """
         hands = self.migration.hands(DryWriters(self.migration.pair, say))
         for action in self.actions:
             hands.act(action, self.seen)
 
 
 class Migration:
-    """One migration; a context manager, for one thread.
+    """A migration; a context manager, for a single thread.
 
     with Migration.load("migration.yaml") as migration:
         for plan in migration.plan(SwitchGoal(Who.CONSUMERS, Side.TARGET)):
@@ -71,13 +74,16 @@ class Migration:
 
     @classmethod
     def load(cls, path: str | Path, secrets: str | None = None) -> Self:
-        """Read a migration's file and the mirror's; no cluster is asked. Raises `ConfigError`."""
+        """Read a migration's file and the mirror's; no cluster is asked.
+
+        Raises `ConfigError`.
+        """
         file = read_file(path)
         config, _ = explain(read([file.mirror], secrets))
         return cls(file, Pair(flows_of(file, config)), config)
 
     def hands(self, writing: Writing) -> RealHands:
-        """Return what looks at the clusters, and acts through `writing`."""
+        """Return hands that look at the clusters, and act through `writing`."""
         return RealHands(self.file, self.pair, writing)
 
     def observe(self) -> Observation:
@@ -85,15 +91,15 @@ class Migration:
         return self._looking.look()
 
     def verdicts(self, seen: Observation) -> list[SetVerdict]:
-        """Return where each set stands, and what blocks its next switch."""
-        return [phase.verdict(seen, self.file, one) for one in self.file.sets]
+        """Return each set's phase, and the blockers of the set's next switch."""
+        return [phase.verdict(seen, self.file, moving) for moving in self.file.sets]
 
     def check(self, name: str | None = None) -> list[CheckResult]:
-        """Check one set's next switch, or all sets'.
+        """Check a set's next switch, or all sets'.
 
-        Once all are complete, none is left to check. Makes and deletes a scratch topic at each cluster that a flow
-        copies to (lint's append check). Raises `ConfigError` if there is no such set, `ClusterUnreachable` and other
-        `ConnectionError`s.
+        Once all sets are complete, no switch is left to check. Makes and deletes a scratch topic at each cluster that a
+        flow copies to (lint's append check). Raises `ConfigError` if there is no such set, `ClusterUnreachable` and
+        other `ConnectionError`s.
         """
         sets = self.file.chosen(name)
         return list(run_checks(gather(self.file, sets, self.pair, self.mirror, self.observe)))
@@ -110,36 +116,42 @@ class Migration:
     ) -> Rehearsal:
         """Compare the next records of groups on both sides.
 
-        Of these groups, of one set's, or of all. Nothing is changed. Raises `ConfigError` if there is no such set or
-        no flow to that side, `ClusterUnreachable` and other `ConnectionError`s.
+        Takes the given groups, or all groups in a set, or in all sets. No cluster is changed. Raises
+        `ConfigError` if there is no such set or no flow to `to`, `ClusterUnreachable` and other `ConnectionError`s.
         """
         flow = self.pair.flows.get(to.other)
         if flow is None:
             raise ConfigError("there is no flow back", origin=self.file.mirror)
-        known = [group for one in self.file.chosen(name) for group in one.groups]
+        known = [group for moving in self.file.chosen(name) for group in moving.groups]
         if strangers := sorted(set(groups) - set(known)):
             raise ConfigError(f"no set has it; there are {', '.join(known)}", origin="--group", key=strangers[0])
         return rehearse(flow, groups or known, records, patience_s=self.file.policies.drain)
 
     def plan(self, goal: SwitchGoal, name: str | None = None) -> list[SwitchPlan]:
-        """Plan a switch of one set, or of all. Raises `ConfigError` if there is no such set."""
+        """Plan a switch for a set, or for all sets.
+
+        Raises `ConfigError` if there is no such set.
+        """
         seen = self.observe()
         return [
             SwitchPlan(
                 migration=self,
-                set=one,
+                set=moving,
                 goal=goal,
                 seen=seen,
-                actions=switch_plan.plan(self.file, seen, one, goal),
+                actions=switch_plan.plan(self.file, seen, moving, goal),
             )
-            for one in self.file.chosen(name)
+            for moving in self.file.chosen(name)
         ]
 
-    def switch(self, one: Set, goal: SwitchGoal, on_step: Callable[[StepEvent], None]) -> SwitchOutcome:
-        """Bring a set to its goal; consumers in batches, each of which is undone by itself."""
+    def switch(self, moving: Set, goal: SwitchGoal, on_step: Callable[[StepEvent], None]) -> SwitchOutcome:
+        """Bring a set to its goal.
+
+        Consumers move in batches; each batch is undone by itself.
+        """
         executor = Executor(self.file, self.hands(self.writers()), on_step)
-        parts = batches(one, self.file.policies.batch) if goal.who is Who.CONSUMERS else [one]
-        outcome = SwitchOutcome(code=Code.DONE, words=f"{one.name}: nothing is left to do")
+        parts = batches(moving, self.file.policies.batch) if goal.who is Who.CONSUMERS else [moving]
+        outcome = SwitchOutcome(code=Code.DONE, words=f"{moving.name}: nothing is left to do")
         for part in parts:
             outcome = executor.run(part, goal)
             if outcome.code is not Code.DONE:
@@ -147,27 +159,32 @@ class Migration:
         return outcome
 
     def complete(self, names: Sequence[Set]) -> list[Blocker]:
-        """Give up the way back of sets that have moved; return blockers, and then nothing is written."""
+        """Give up the way back of sets that have moved.
+
+        Return the blockers; if there are any, nothing is written.
+        """
         seen = self.observe()
         blockers = []
-        for one in names:
-            now = phase.set_phase(seen, one)
+        for moving in names:
+            now = phase.set_phase(seen, moving)
             if now.phase not in (Phase.MOVED, Phase.COMPLETED):
-                blockers.append(Blocker("not-moved", f"{one.name} is {now.phase}: producers must write at the target"))
+                blockers.append(
+                    Blocker("not-moved", f"{moving.name} is {now.phase}: producers must write at the target")
+                )
             blockers += [
                 Blocker("consumers-first", f"{group} still reads at {seen.clusters[Side.SOURCE].alias}")
-                for group in one.groups
+                for group in moving.groups
                 if phase.group_at(seen, Side.SOURCE, group).members
             ]
         if not blockers:
-            for one in names:
-                for topic in one.topics:
+            for moving in names:
+                for topic in moving.topics:
                     self.pair.words[Side.SOURCE].close(topic)
-                self.writers().note({"set": one.name, "what": "completed"})
+                self.writers().note({"set": moving.name, "what": "completed"})
         return blockers
 
     def writers(self) -> ClusterWriters:
-        """Return what writes to the clusters."""
+        """Return the writers for the clusters."""
         return ClusterWriters(self.pair, Evidence(self.pair.clients[Side.TARGET], self.file.name))
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""A first migration.yaml, written from what a flow's source shows, with comments for the person who goes on with it.
+"""Make a first migration.yaml from the topics and groups at a flow's source.
 
-Topics that groups read in common move together. Nothing is changed.
+Topics with a common group are in the same set. Comments help the person who continues. The clusters stay unchanged.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _UNITS = {"lag": " records", "batch": " groups"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFound:
-    """What the source of a flow shows of the topics to move."""
+    """State of a flow's source: topics to move, and groups."""
 
     source: str
     target: str
     topics: tuple[str, ...]
-    """Topics that the flow copies."""
+    """Topics in the flow."""
     groups: Mapping[str, frozenset[str]]
-    """Groups that have committed in any of them, with these topics."""
+    """Topics with commits, by the group that committed."""
     left_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The same for groups that the flow's `groups` and `groups.exclude` leave out."""
+    """Further groups, left out by the flow's `groups` and `groups.exclude`."""
     unread: Mapping[str, str] = field(default_factory=dict)
-    """Groups whose commits can't be read, with the reason."""
+    """Reasons why commits can't be read, by group."""
     authorizers: Mapping[str, bool | None] = field(default_factory=dict)
-    """By cluster's alias, whether it keeps ACLs; None: it does not tell."""
+    """True if a cluster keeps ACLs, None if unknown; by the cluster's alias."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedSet:
-    """Topics that are tied together, and the groups that read them."""
+    """Topics tied together, and the groups that read the topics."""
 
     name: str
     topics: tuple[str, ...]
@@ -55,7 +55,7 @@ class ProposedSet:
 
 
 def look(flow: FlowConfig) -> SourceFound:
-    """Ask the source for topics and groups, and both clusters whether they keep ACLs.
+    """Ask the source for topics and groups, and the two clusters about ACLs.
 
     Raises `ConfigError` if the flow copies no topic, `ClusterUnreachable` and other `ConnectionError`s.
     """
@@ -95,32 +95,32 @@ def _keeps_acls(cluster: ClusterConfig) -> bool | None:
     return True
 
 
-def proposed_sets(found: SourceFound, ties: Iterable[Collection[str]] = ()) -> list[ProposedSet]:
-    """Divide the topics into sets: topics of one group, or of one tie, stay together.
+def proposed_sets(shown: SourceFound, ties: Iterable[Collection[str]] = ()) -> list[ProposedSet]:
+    """Divide the topics into sets: a group, or a tie, keeps topics together.
 
-    `ties` are topics that something else ties together, such as transactions.
+    Each tie holds topics tied by other means, for example by transactions.
     """
-    leads = {topic: topic for topic in found.topics}
+    leads = {topic: topic for topic in shown.topics}
 
     def lead(topic: str) -> str:
         while leads[topic] != topic:
             topic = leads[topic]
         return topic
 
-    for tie in (*found.groups.values(), *ties):
+    for tie in (*shown.groups.values(), *ties):
         first, *others = sorted({lead(topic) for topic in tie if topic in leads}) or [""]
         leads |= dict.fromkeys(others, first)
     names: set[str] = set()
     sets = []
-    for first in dict.fromkeys(map(lead, found.topics)):
-        topics = tuple(topic for topic in found.topics if lead(topic) == first)
-        groups = tuple(name for name, mine in found.groups.items() if mine & set(topics))
+    for first in dict.fromkeys(map(lead, shown.topics)):
+        topics = tuple(topic for topic in shown.topics if lead(topic) == first)
+        groups = tuple(name for name, mine in shown.groups.items() if mine & set(topics))
         sets.append(ProposedSet(name=_name(topics[0], names), topics=topics, groups=groups))
     return sets
 
 
 def _name(topic: str, taken: set[str]) -> str:
-    """Return a set's name that is not taken yet, and take it."""
+    """Return a free name for a set, and add the name to `taken`."""
     base = re.sub(r"[^a-zA-Z0-9_-]", "-", topic).lstrip("_-") or "set"
     name = next(each for each in _numbered(base) if each not in taken)
     taken.add(name)
@@ -135,14 +135,14 @@ def _numbered(base: str) -> Iterator[str]:
         number += 1
 
 
-def new_file(mirror: str, found: SourceFound, *, flow: str = "", ties: Iterable[Collection[str]] = ()) -> str:
-    """Return the text of a first migration.yaml.
+def new_file(mirror: str, shown: SourceFound, *, flow: str = "", ties: Iterable[Collection[str]] = ()) -> str:
+    """Return a first migration.yaml as text.
 
-    `mirror` is the mirror's file as the new file shall name it; `flow` is given if that file has several flows.
+    `mirror` is the mirror's file as the new file shall name it; `flow` is given if the mirror's file has several flows.
     """
-    fence, why = _fence(found)
+    fence, why = _fence(shown)
     lines = [
-        f"# Moves topics, producers and consumers from {found.source} to {found.target}, and back. Written from what",
+        f"# Moves topics, producers and consumers from {shown.source} to {shown.target}, and back. Written from what",
         "# the clusters show; read it, and change what you know better. docs/migration-1.json has all keys.",
         f"mirror: {_scalar(mirror)}",
     ]
@@ -156,45 +156,45 @@ def new_file(mirror: str, found: SourceFound, *, flow: str = "", ties: Iterable[
         "# belong together. `owner` is whom to ask, and is given to your hooks.",
         "sets:",
     ]
-    for one in proposed_sets(found, ties):
+    for proposed in proposed_sets(shown, ties):
         lines += [
-            f"  - name: {_scalar(one.name)}",
-            *_listed("topics", one.topics),
-            *_listed("groups", one.groups),
+            f"  - name: {_scalar(proposed.name)}",
+            *_listed("topics", proposed.topics),
+            *_listed("groups", proposed.groups),
             '    owner: ""',
         ]
-        lines += [f"    # {told}" for told in _left_out(found, one)]
-    if found.unread:
+        lines += [f"    # {told}" for told in _left_out(shown, proposed)]
+    if shown.unread:
         lines.append("# Groups that may read these topics, too, but can't be asked:")
-        lines += [f"#   {_one_line(name)}: {_one_line(reason)}" for name, reason in sorted(found.unread.items())]
+        lines += [f"#   {_one_line(name)}: {_one_line(reason)}" for name, reason in sorted(shown.unread.items())]
     lines += ["", *(f"# {line}" for line in why), f"fence: {fence}", "", *_policies(), ""]
     return "\n".join(lines)
 
 
-def _fence(found: SourceFound) -> tuple[Fence, list[str]]:
+def _fence(shown: SourceFound) -> tuple[Fence, list[str]]:
     """Return the fence to propose, and the reasons."""
-    keeps, back = found.authorizers.get(found.source), found.authorizers.get(found.target)
+    keeps, back = shown.authorizers.get(shown.source), shown.authorizers.get(shown.target)
     if keeps is False:
         return Fence.NONE, [
-            f"{found.source} has no authorizer, so nothing there can refuse producers: people stop them, and the ends",
+            f"{shown.source} has no authorizer, so nothing there can refuse producers: people stop them, and the ends",
             "are watched. With your own commands that stop and start them, write `fence: hook` and `hooks.fence`.",
         ]
-    why = [f"ACLs deny each principal that may write at {found.source}."]
+    why = [f"ACLs deny each principal that may write at {shown.source}."]
     if keeps is None:
         why = [
-            f"ACLs deny each principal that may write. Cluster {found.source} keeps ACLs, but does not show them to",
+            f"ACLs deny each principal that may write. Cluster {shown.source} keeps ACLs, but does not show them to",
             "sparkmirror's principal: grant it DESCRIBE and ALTER on the cluster.",
         ]
     if back is False:
         why += [
-            f"{found.target} has no authorizer: for the way back, producers there need `fence: hook` or `fence: none`."
+            f"{shown.target} has no authorizer: for the way back, producers there need `fence: hook` or `fence: none`."
         ]
     return Fence.ACL, why
 
 
-def _left_out(found: SourceFound, one: ProposedSet) -> Iterator[str]:
-    for name, mine in found.left_out.items():
-        if mine & set(one.topics):
+def _left_out(shown: SourceFound, proposed: ProposedSet) -> Iterator[str]:
+    for name, mine in shown.left_out.items():
+        if mine & set(proposed.topics):
             yield f"group {_one_line(name)} reads here, too, but the mirror's groups or groups.exclude leaves it out"
 
 
@@ -205,7 +205,7 @@ def _listed(key: str, names: Collection[str]) -> list[str]:
 
 
 def _policies() -> list[str]:
-    """Return the defaults as comments, with what each is."""
+    """Return the defaults as comments, each with a description."""
     lines = ["# Limits of each switch, with their defaults.", "# policies:"]
     for key, each in Policies.model_fields.items():
         default = each.get_default()
@@ -215,7 +215,7 @@ def _policies() -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    """Return a text as YAML reads it back."""
+    """Return a YAML scalar for a text, in quotes if needed."""
     if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text
     return json.dumps(text, ensure_ascii=False)

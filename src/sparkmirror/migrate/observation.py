@@ -1,4 +1,4 @@
-"""Both clusters as a migration sees them at one moment: frozen values.
+"""Frozen values of both clusters, as a migration sees them at one moment.
 
 `phase` and `planner` are pure functions of an `Observation` and the file. Nothing here is remembered from one run to
 the next: whoever looks again at the same clusters gets the same values.
@@ -7,7 +7,7 @@ the next: whoever looks again at the same clusters gets the same values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -29,7 +29,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceSeen:
-    """Who may write to a topic, as its cluster's brokers tell.
+    """Principals that may write to a topic, as the brokers tell.
 
     Sets are of principals, such as `User:shop`; the mirror's own is left out of them.
     """
@@ -95,7 +95,7 @@ class GroupSeen:
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Committed offsets in the migration's topics."""
     readers: frozenset[str] = frozenset()
-    """Principals that can read as the group's members, as far as a denial can hold them."""
+    """Principals that can read as members, and that a denial can hold."""
     read_denied: bool = False
     """True if this migration denies the group reading at this cluster."""
 
@@ -121,7 +121,7 @@ class ClusterSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordSeen:
-    """What a flow's durable topics say of one of its source's topics."""
+    """Words on a source topic in a flow's durable topics."""
 
     copy: str
     """The topic's name at the flow's target."""
@@ -130,13 +130,22 @@ class WordSeen:
     ends: Ends = field(default_factory=dict)
     """Published ends at the flow's source."""
     reached: Ends = field(default_factory=dict)
-    """Ends of the copy at the flow's target, of partitions that are copied up to their published ends."""
+    """Ends of the copy at the flow's target.
+
+    Only partitions that are copied up to the published ends have one.
+    """
     begun: bool = False
-    """True if the topic's newest turn is this flow's. The first flow's first turn needs no word."""
+    """True if the topic's newest turn is this flow's.
+
+    The first flow's first turn needs no word.
+    """
     lag: int | None = None
     """Offsets that the source has and the copy lacks; None: not known."""
     stopped: bool = False
-    """True if producers were stopped without an ACL, and not started since; noted by the first flow only."""
+    """True if producers were stopped without an ACL, and not started since.
+
+    Only the first flow notes this.
+    """
     closed: bool = False
     """True if the migration of the topic is complete: there is no way back."""
     foreign: tuple[str, ...] = ()
@@ -157,26 +166,24 @@ class FlowSeen:
     """True if a mirror published its status in the last seconds."""
     standbys: int = 0
     topics: Mapping[str, WordSeen] = field(default_factory=dict)
-    """By the topic's name at the flow's source."""
+    """Words by the topic's name at the flow's source."""
     positions: Mapping[str, Mapping[TopicPartition, int | None]] = field(default_factory=dict)
-    """Groups' committed offsets at the source, translated: by group and the copy's partition; None: not copied yet."""
+    """Committed offsets at the source, translated.
+
+    By group and the copy's partition; None: not copied yet.
+    """
     untranslated: Mapping[str, str] = field(default_factory=dict)
     """Reasons for None in `positions`, by group: the first partition's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Both clusters and both flows at one moment."""
+    """Clusters and flows at one moment."""
 
     at_ms: int
     clusters: Mapping[Side, ClusterSeen]
     flows: Mapping[Side, FlowSeen]
-    """Flows by the side that they copy from; `Side.TARGET` is missing where nothing flows back."""
+    """Flows by the side that they copy from.
 
-    def with_flow(self, side: Side, flow: FlowSeen) -> Observation:
-        """Return the observation with another flow."""
-        return replace(self, flows={**self.flows, side: flow})
-
-    def with_cluster(self, side: Side, cluster: ClusterSeen) -> Observation:
-        """Return the observation with another cluster."""
-        return replace(self, clusters={**self.clusters, side: cluster})
+    `Side.TARGET` is missing where nothing flows back.
+    """

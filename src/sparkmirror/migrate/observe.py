@@ -37,19 +37,17 @@ from sparkmirror.migrate.observation import (
 )
 from sparkmirror.migrate.pair import Pair
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
-from sparkmirror.mirror.sync.migration_words import read_on
 from sparkmirror.mirror.sync.turn_order import FlowWords, TurnSide, words_in
-from sparkmirror.pump.messages.control import ControlState
 from sparkmirror.snapshot.status_topic import read_status
 
-FRESH_S = 15.0
-"""Age in seconds up to which a published status shows a mirror at work: it publishes every 5 s."""
 _STATUS_S = 2.0
-"""Seconds between two readings of status and loss ledger, which take longer than all else."""
+"""Seconds between two readings of status and loss ledger.
 
+They take longer than all else.
+"""
 
 _Copied = Mapping[TopicPartition, Copied | Unmapped]
-"""Where each partition's copy ends, by the topic at its source."""
+"""Ends of the partitions' copies, by the topic at its source."""
 
 
 class PairObserver:
@@ -65,18 +63,21 @@ class PairObserver:
         }
         copies = {side: {pair.copy_of(side.other, topic) for topic in self._topics} for side in Side}
         self._read_names = {side: {*self._topics, *copies[side]} for side in Side}
-        """Topics that the migration's groups read, by side: the topics themselves, and the other side's copies."""
+        """Topics that the migration's groups read, by side.
+
+        The topics themselves, and the other side's copies.
+        """
         self._groups = [group for each in file.sets for group in each.groups]
         self._readers = {side: Groups(client) for side, client in pair.clients.items()}
         self._ends = {side: _Ends() for side in Side}
-        self._words = {side: _ControlWords(log) for side, log in pair.controls.items()}
         self._slow = {side: _Slow(pair, side) for side in pair.flows}
 
     def look(self) -> Observation:
-        """Observe both clusters. Raises `ClusterUnreachable`, and other `ConnectionError`s."""
+        """Observe both clusters.
+
+        Raises `ClusterUnreachable`, and other `ConnectionError`s.
+        """
         clusters = {side: self._cluster(side) for side in Side}
-        for words in self._words.values():
-            words.read()
         copied = {side: self._copied(side, clusters[side]) for side in self._pair.flows}
         flows = {side: self._flow(side, clusters[side], copied) for side in self._pair.flows}
         return Observation(at_ms=int(time.time() * 1000), clusters=clusters, flows=flows)
@@ -88,30 +89,36 @@ class PairObserver:
         client, config = pair.clients[side], pair.configs[side]
         names = self._names[side]
         leaders = client.metadata(names)
-        there = {name: found for name, found in leaders.items() if not found.error}
+        there = {name: topic for name, topic in leaders.items() if not topic.error}
         acls = self._acls(side)
         own, denials = pair.principals[side], pair.words[side].read() if side in pair.words else {}
         fences = {
             name: FenceSeen(impossible=acls) if isinstance(acls, str) else fence_seen(acls, name, own, denials)
             for name in there
         }
-        partitions = [(name, index) for name, found in there.items() for index in found.partitions]
+        partitions = [(name, index) for name, topic in there.items() for index in topic.partitions]
         ends, steady = self._ends[side].read(read_log_ends(client, partitions), fences)
         open_ones = open_transactions(client, partitions)
         topics = {}
-        for name, found in there.items():
-            indexes = sorted(found.partitions)
+        for name, topic in there.items():
+            indexes = sorted(topic.partitions)
             known = {index: ends.ends[name, index] for index in indexes if (name, index) in ends.ends}
             topics[name] = TopicSeen(
                 name=name,
-                topic_id=found.topic_id.hex(),
+                topic_id=topic.topic_id.hex(),
                 ends={index: end.log_end for index, end in known.items()},
                 watermarks={index: end.high_watermark for index, end in known.items()},
                 steady=all((name, index) in steady for index in indexes),
                 still_s=min((self._ends[side].still_s((name, index)) for index in indexes), default=0.0),
                 leaderless=tuple(index for index in indexes if index not in known),
                 open_transactions=tuple(
-                    sorted({_called(one) for index in indexes if (one := _open(open_ones, (name, index))) is not None})
+                    sorted(
+                        {
+                            _called(opened)
+                            for index in indexes
+                            if (opened := _open(open_ones, (name, index))) is not None
+                        }
+                    )
                 ),
                 fence=fences[name],
             )
@@ -154,7 +161,7 @@ class PairObserver:
                 members=tuple(MemberSeen(each.client_id, each.host) for each in members[group].members)
                 if group in members
                 else (),
-                offsets={where: each.offset for where, each in offsets.items() if where[0] in self._read_names[side]},
+                offsets={read: each.offset for read, each in offsets.items() if read[0] in self._read_names[side]},
                 readers=frozenset()
                 if isinstance(acls, str)
                 else group_readers(acls, group, self._pair.principals[side]),
@@ -187,7 +194,7 @@ class PairObserver:
         copy = self._pair.copy_of(side, topic)
         if there is None:
             return WordSeen(copy=copy)
-        words = {each: words_in(self._words[each].state, topic) for each in self._words}
+        words = {each: words_in(said.state, topic) for each, said in self._pair.words.items()}
         done = words[side].done
         if done is not None and not done.is_of(bytes.fromhex(there.topic_id)):
             done = None  # the word is about a topic that was deleted since
@@ -198,9 +205,9 @@ class PairObserver:
             done=done is not None,
             ends=ends,
             reached={
-                part: found.downstream
+                part: copy_end.downstream
                 for part, end in ends.items()
-                if isinstance(found := copied.get((topic, part)), Copied) and found.upstream >= end
+                if isinstance(copy_end := copied.get((topic, part)), Copied) and copy_end.upstream >= end
             },
             begun=_number(words, side) > _number(words, side.other),
             lag=None if None in lags else sum(lag for lag in lags if lag is not None),
@@ -212,7 +219,10 @@ class PairObserver:
     def _positions(
         self, side: Side, here: ClusterSeen, copied: Mapping[Side, _Copied]
     ) -> tuple[dict[str, dict[TopicPartition, int | None]], dict[str, str]]:
-        """Translate all groups' commits at `side`: by group and partition at the other side, and reasons for None."""
+        """Translate all groups' commits at `side`.
+
+        By group and partition at the other side, with the first reason for None by group.
+        """
         stored = [
             (group, Stored(topic, partition, offset))
             for group, seen in here.groups.items()
@@ -253,19 +263,21 @@ class _Ends:
         self._changed: dict[TopicPartition, tuple[int, float]] = {}
         """Each partition's end, and when it was first seen."""
 
-    def still_s(self, where: TopicPartition) -> float:
+    def still_s(self, partition: TopicPartition) -> float:
         """Return for how many seconds a partition's end has not changed."""
-        return time.monotonic() - self._changed[where][1] if where in self._changed else 0.0
+        return time.monotonic() - self._changed[partition][1] if partition in self._changed else 0.0
 
     def read(self, now: LogEnds, fences: Mapping[str, FenceSeen]) -> tuple[LogEnds, frozenset[TopicPartition]]:
-        """Return the reading, and the partitions that stand still since one at least `APART_S` older.
+        """Return the reading, and the partitions that stand still.
+
+        They have stood still since a reading that is older by `APART_S` at least.
 
         Both readings are made under the same fences.
         """
         at = time.monotonic()
-        for where, end in now.ends.items():
-            if self._changed.get(where, (-1, 0.0))[0] != end.log_end:
-                self._changed[where] = end.log_end, at
+        for partition, end in now.ends.items():
+            if self._changed.get(partition, (-1, 0.0))[0] != end.log_end:
+                self._changed[partition] = end.log_end, at
         if self._before is None or fences != self._fences:
             self._before, self._at, self._fences, self._steady = now, at, fences, frozenset()
         elif at - self._at >= APART_S:
@@ -273,24 +285,9 @@ class _Ends:
             self._before, self._at = now, at
         else:
             self._steady = frozenset(
-                where for where in self._steady if now.ends.get(where) == self._before.ends.get(where)
+                still for still in self._steady if now.ends.get(still) == self._before.ends.get(still)
             )
         return now, self._steady
-
-
-class _ControlWords:
-    """The published ends and turns in one flow's control topic."""
-
-    def __init__(self, log: TopicLog) -> None:
-        self._log = log
-        self._offset = 0
-        self.state = ControlState()
-
-    def read(self) -> ControlState:
-        """Read on. Raises `ConnectionError`s."""
-        entries, self._offset = read_on(self._log, self._offset)
-        self.state.apply(entries)
-        return self.state
 
 
 class _Slow:
@@ -315,11 +312,9 @@ class _Slow:
     def _read(self) -> None:
         self.at_work, self.standbys = False, 0
         with suppress(ClusterUnreachable):  # no mirror has run yet
-            status = read_status(self._flow)
-            age = status.age_s()
-            if status.flow is not None and age is not None and age <= FRESH_S:
+            if (at_work := read_status(self._flow).at_work) is not None:
                 self.at_work = True
-                self.standbys = max((status.flow.processes or 1) - 1, 0)
+                self.standbys = max((at_work.processes or 1) - 1, 0)
         foreign: dict[str, list[str]] = {}
         with suppress(ConnectionError):
             for loss in LossLedger(self._ledger).read():
@@ -336,7 +331,7 @@ def _lag(copied: Copied | Unmapped, end: int) -> int | None:
 
 
 def _at_end(stored: Stored, answer: Translation, copied: _Copied) -> Translation:
-    """In a partition without a record, the copy's end is the place."""
+    """Take the copy's end as the place in a partition without a record."""
     end = copied.get(stored[:2])
     if answer.offset is None and isinstance(end, Copied) and end.upstream == stored.offset:
         return answer._replace(offset=end.downstream, reason="")
@@ -344,7 +339,7 @@ def _at_end(stored: Stored, answer: Translation, copied: _Copied) -> Translation
 
 
 def _at_copys_end(stored: Stored, answer: Translation, copied: _Copied) -> Translation:
-    """At a copy's end, the end of what is copied is the place.
+    """Take the end of the copied records as the place at a copy's end.
 
     A renamed copy without a record has nothing to read yet, and neither has a group at its beginning.
     """
@@ -362,10 +357,10 @@ def _number(words: Mapping[Side, FlowWords], side: Side) -> int:
     return words.get(side, FlowWords()).number(place)
 
 
-def _open(told: Mapping[TopicPartition, OpenTransaction | str], where: TopicPartition) -> OpenTransaction | None:
-    one = told.get(where)
-    return one if isinstance(one, OpenTransaction) else None
+def _open(told: Mapping[TopicPartition, OpenTransaction | str], partition: TopicPartition) -> OpenTransaction | None:
+    opened = told.get(partition)
+    return opened if isinstance(opened, OpenTransaction) else None
 
 
-def _called(one: OpenTransaction) -> str:
-    return one.coordinated.transactional_id if one.coordinated else f"producer id {one.producer_id}"
+def _called(opened: OpenTransaction) -> str:
+    return opened.coordinated.transactional_id if opened.coordinated else f"producer id {opened.producer_id}"

@@ -1,4 +1,4 @@
-"""A migration's clusters and flows, with the connections that stay open between looks."""
+"""Clusters and flows of a migration, with connections kept between looks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ ROLE = "sparkmirror-migration"
 
 
 def flows_of(file: MigrationFile, config: MirrorConfig) -> dict[Side, FlowConfig]:
-    """Return the migration's flows by the side that they copy from; the flow back only if the file has it.
+    """Return the migration's flows by the side that they copy from.
+
+    The flow back is there only if the file has one.
 
     Raises `ConfigError`.
     """
@@ -51,7 +53,10 @@ def begins(config: MirrorConfig, wanted: str, origin: str) -> FlowConfig:
 
 
 class Pair:
-    """Both clusters, and what was read from them so far; for one thread. A context manager."""
+    """Clusters of a migration, and the words and maps read from them so far.
+
+    For one thread; a context manager.
+    """
 
     def __init__(self, flows: Mapping[Side, FlowConfig]) -> None:
         self.flows = flows

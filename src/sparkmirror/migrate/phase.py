@@ -1,9 +1,9 @@
-"""Where each set and each group of a migration stands: pure functions of an observation.
+"""Phases of a migration's sets and groups: pure functions of an observation.
 
-A topic is *live* at one side. It leaves that side by the published ends of the flow that copies from there, and is live
-at the other side once that side's flow back begins exactly behind these ends. Where copies keep the topic's name, the
-words on turns tell whose turn is the newest; where they are renamed, both flows may copy at any time, and the published
-ends alone tell.
+A topic is *live* at one side. The topic leaves by the published ends of the flow from there, and is live at the other
+side once the flow back begins exactly behind the published ends. Where copies keep the topic's name, the words on turns
+tell whose turn is the newest; where copies are renamed, the two flows may copy at any time, and the published ends
+alone tell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparkmirror.migrate.observation import GroupSeen, Observation, Side, TopicS
 
 
 class Phase(StrEnum):
-    """How far a topic's producers are on their way from the side where the topic is live."""
+    """Progress of a topic's producers from the side where the topic is live."""
 
     COPYING = "copying"
     """The topic is live, and copied."""
@@ -29,38 +29,41 @@ class Phase(StrEnum):
     DRAINING = "draining"
     """The ends are published; the copy lacks records."""
     LEAKING = "leaking"
-    """Somebody wrote behind the published ends."""
+    """A producer wrote behind the published ends."""
     DRAINED = "drained"
-    """The copy has everything up to the published ends; the other side is not armed."""
+    """The copy has all records up to the published ends; the other side is unarmed."""
     ARMED = "armed"
-    """The topic is live at the side that it came to; nobody has written there yet."""
+    """The topic is live at its new side; no producer has written there yet."""
     MOVED = "moved"
-    """Producers write at the side that the topic came to."""
+    """Producers write at the topic's new side."""
     COMPLETED = "completed"
     """Moved for good: there is no way back."""
     UNCLEAR = "unclear"
-    """Both flows' words contradict each other."""
+    """The two flows' words contradict each other."""
 
 
 _ORDER = tuple(Phase)
 _NOT_BEGUN = frozenset({Phase.COPYING, Phase.ARMED, Phase.MOVED})
-"""Phases in which the topic has not begun to leave its side."""
+"""Phases before the topic begins to leave its side."""
 
 
 class GroupPhase(StrEnum):
-    """Where a group reads, seen from the side that it leaves."""
+    """The side where a group reads, seen from the side that the group leaves."""
 
     THERE = "at its side"
-    """Members at the side that it leaves, none at the other."""
+    """Members at the side to leave, no members at the other."""
     STOPPED = "stopped"
-    """No members; its positions at the other side are not those of its commits."""
+    """No members; the positions at the other side differ from the commits."""
     POSITIONED = "positioned"
-    """No members; its positions at the other side are exactly its commits'."""
+    """No members; the positions at the other side are exactly the commits'."""
     ARRIVED = "at the other side"
     MOVED = "moved"
-    """No members now; it has read at the other side, beyond where it stopped."""
+    """No members now; the group has read at the other side, beyond its stop here."""
     CAME_BACK = "came back"
-    """Members at the side that it leaves, though it has read at the other side, beyond its commits here."""
+    """Members at the side to leave, though the group has read on at the other side.
+
+    The positions there are beyond the commits here.
+    """
     ON_BOTH_SIDES = "on both sides"
 
 
@@ -86,36 +89,42 @@ class TopicPhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPhase:
-    """A set's phase: its least advanced topic's."""
+    """A set's phase, taken from its least advanced topic."""
 
     set: Set
     live: Side
-    """The side where all of the set's topics are live, or the side that some still have to leave."""
+    """The side where all topics are live, or the side still to leave for some."""
     phase: Phase
     mixed: tuple[TopicPhase, ...] = ()
-    """All topics' phases, if they differ."""
+    """All topics' phases, if different."""
 
 
 def word(seen: Observation, side: Side, topic: str) -> WordSeen:
-    """Return what the flow that copies from `side` says of a topic; without a flow, nothing."""
+    """Return the word on a topic by the flow that copies from `side`.
+
+    Without a flow, the word is empty.
+    """
     flow = seen.flows.get(side)
     return (flow.topics.get(topic) if flow else None) or WordSeen(copy=topic)
 
 
 def topic_at(seen: Observation, side: Side, topic: str) -> TopicSeen:
-    """Return a topic at one side; a missing topic is empty."""
+    """Return a topic at `side`; a missing topic is empty."""
     return seen.clusters[side].topics.get(topic) or TopicSeen(name=topic)
 
 
 def keeps_names(seen: Observation, topic: str) -> bool:
-    """True if the copy has the topic's own name, so that both sides share one log's content."""
+    """True if the copy has the topic's own name.
+
+    The two sides then share the content of a single log.
+    """
     return word(seen, Side.SOURCE, topic).copy == topic
 
 
 def live_side(seen: Observation, topic: str) -> Side | None:
-    """Return the side where producers belong by both flows' words; None if the words contradict each other.
+    """Return the side where producers belong by the two flows' words.
 
-    Where copies keep the topic's name, it is the side of the newest turn.
+    Where copies keep the topic's name, the newest turn decides. Return `None` if the words contradict each other.
     """
     forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
     if not keeps_names(seen, topic):
@@ -128,17 +137,20 @@ def live_side(seen: Observation, topic: str) -> Side | None:
 
 
 def stopped(seen: Observation, topic: str) -> bool:
-    """True if a command, or people, were told to stop the topic's producers, and not to start them since."""
+    """True if the topic's producers were ordered to stop, and not to start since.
+
+    The order went to a command, or to people.
+    """
     return word(seen, Side.SOURCE, topic).stopped
 
 
 def is_published(seen: Observation, side: Side, topic: str) -> bool:
-    """True if the topic's ends at `side` are published, and nobody has written behind them."""
+    """True if the topic's ends at `side` are published, and no records follow."""
     return word(seen, side, topic).done and not leaks(seen, side, topic)
 
 
 def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
-    """Return the number of offsets behind the published ends of a topic at `side`, by partition."""
+    """Count the offsets behind a topic's published ends at `side`, by partition."""
     said, there = word(seen, side, topic), topic_at(seen, side, topic)
     if not said.done:
         return {}
@@ -146,13 +158,13 @@ def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
 
 
 def has_come(seen: Observation, topic: str) -> bool:
-    """True if the topic is live where an earlier switch brought it."""
+    """True if an earlier switch brought the topic to its live side."""
     live = live_side(seen, topic)
     return live is Side.TARGET or (live is Side.SOURCE and word(seen, Side.TARGET, topic).done)
 
 
 def topic_phase(seen: Observation, topic: str) -> TopicPhase:
-    """Return one topic's phase."""
+    """Return a topic's phase."""
     live = live_side(seen, topic)
     if live is None:
         return TopicPhase(topic=topic, live=Side.SOURCE, phase=Phase.UNCLEAR)
@@ -160,7 +172,7 @@ def topic_phase(seen: Observation, topic: str) -> TopicPhase:
 
 
 def _leaving(seen: Observation, live: Side, topic: str) -> Phase | None:
-    """Return how far the topic has left `live`; None if it has not begun to."""
+    """Return the phase of leaving `live`; `None` before the topic begins to leave."""
     said, fence = word(seen, live, topic), topic_at(seen, live, topic).fence
     if said.done:
         if leaks(seen, live, topic):
@@ -180,7 +192,7 @@ def _arriving(seen: Observation, live: Side, topic: str) -> Phase:
 
 
 def _written(seen: Observation, live: Side, topic: str) -> bool:
-    """True if somebody has written where the topic came to."""
+    """True if a producer has written at `live`, the topic's new side."""
     ends = topic_at(seen, live, topic).ends
     if not keeps_names(seen, topic):
         return any(ends.values())
@@ -188,16 +200,16 @@ def _written(seen: Observation, live: Side, topic: str) -> bool:
     return any(end > reached.get(part, 0) for part, end in ends.items())
 
 
-def set_phase(seen: Observation, one: Set) -> SetPhase:
-    """Return a set's phase: that of the topic with the longest way to the target."""
-    topics = [topic_phase(seen, topic) for topic in one.topics]
+def set_phase(seen: Observation, moving: Set) -> SetPhase:
+    """Return a set's phase: the phase of the topic farthest from the target."""
+    topics = [topic_phase(seen, topic) for topic in moving.topics]
     least = min(topics, key=lambda each: (each.live is Side.TARGET, _ORDER.index(each.phase)))
     mixed = len({(each.live, each.phase) for each in topics}) > 1
-    return SetPhase(set=one, live=least.live, phase=least.phase, mixed=tuple(topics) if mixed else ())
+    return SetPhase(set=moving, live=least.live, phase=least.phase, mixed=tuple(topics) if mixed else ())
 
 
 def group_phase(seen: Observation, group: str, side: Side) -> GroupPhase:
-    """Return where a group stands on its way from `side` to the other."""
+    """Return a group's phase on the way from `side` to the other side."""
     here, there = group_at(seen, side, group), group_at(seen, side.other, group)
     if here.members or not here.empty:
         if there.members:
@@ -211,16 +223,21 @@ def group_phase(seen: Observation, group: str, side: Side) -> GroupPhase:
 
 
 def lacking(seen: Observation, side: Side, group: str) -> dict[TopicPartition, int | None]:
-    """Return the positions that a group lacks at the other side; None: its commit at `side` can't be translated yet.
+    """Return the positions a group lacks at the other side.
 
-    A group that has read on at the other side keeps its positions there.
+    A position is `None` while the commit at `side` can't be translated. A group that has read on at the other side
+    keeps its positions there.
     """
     known, read_on = group_at(seen, side.other, group).offsets, _has_read_on(seen, side, group)
     return {
-        where: offset
-        for where, offset in positions(seen, side, group).items()
-        if (not _is_ahead(seen, side, group, where) if offset is None else known.get(where, -1) < offset)
-        and not (read_on and where in known)
+        topic_partition: offset
+        for topic_partition, offset in positions(seen, side, group).items()
+        if (
+            not _is_ahead(seen, side, group, topic_partition)
+            if offset is None
+            else known.get(topic_partition, -1) < offset
+        )
+        and not (read_on and topic_partition in known)
     }
 
 
@@ -228,15 +245,15 @@ def _has_read_on(seen: Observation, side: Side, group: str) -> bool:
     """True if a group's position at the other side is beyond its commit at `side`."""
     known = group_at(seen, side.other, group).offsets
     wanted = positions(seen, side, group).items()
-    return any(offset is not None and known.get(where, -1) > offset for where, offset in wanted)
+    return any(offset is not None and known.get(topic_partition, -1) > offset for topic_partition, offset in wanted)
 
 
-def _is_ahead(seen: Observation, side: Side, group: str, where: TopicPartition) -> bool:
-    """True if the other flow shows that a group's position at the other side is as far as its commit at `side`.
+def _is_ahead(seen: Observation, side: Side, group: str, topic_partition: TopicPartition) -> bool:
+    """True if the flow back shows a position as far as the commit at `side`.
 
-    Before its first turn a flow can't translate what lies at its source.
+    The position is the group's at the other side. Before its first turn a flow can't translate offsets at its source.
     """
-    topic, partition = where
+    topic, partition = topic_partition
     from_here, from_there = seen.flows.get(side), seen.flows.get(side.other)
     names = [name for name, said in from_here.topics.items() if said.copy == topic] if from_here else []
     if from_there and topic in from_there.topics:
@@ -250,25 +267,25 @@ def _is_ahead(seen: Observation, side: Side, group: str, where: TopicPartition) 
 
 
 def positions(seen: Observation, side: Side, group: str) -> Mapping[TopicPartition, int | None]:
-    """Return a group's commits at `side`, translated; without a flow from there, none."""
+    """Return a group's translated commits at `side`; empty without a flow."""
     flow = seen.flows.get(side)
     return flow.positions.get(group, {}) if flow else {}
 
 
 def group_at(seen: Observation, side: Side, group: str) -> GroupSeen:
-    """Return a group at one side; a missing group is empty."""
+    """Return a group at `side`; a missing group is empty."""
     return seen.clusters[side].groups.get(group) or GroupSeen()
 
 
 # --- what stands in the way -------------------------------------------------------------------------
 
 
-def producers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> list[Blocker]:
-    """Return why the set's producers can't be switched to `to` now, the first reason first."""
-    return list(_producers_blockers(seen, file, one, to))
+def producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: Side) -> list[Blocker]:
+    """Return the reasons why the set's producers can't move to `to` now, in order."""
+    return list(_producers_blockers(seen, file, moving, to))
 
 
-def _producers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> Iterator[Blocker]:
+def _producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: Side) -> Iterator[Blocker]:
     leaving = to.other
     forth, back = seen.flows.get(leaving), seen.flows.get(to)
     if forth is None:
@@ -276,13 +293,13 @@ def _producers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Si
         return
     if not forth.at_work:
         yield Blocker("mirror-down", f"no mirror works on {forth.name}")
-    for topic in one.topics:
+    for topic in moving.topics:
         yield from _topic_blockers(seen, file, topic, to)
         if keeps_names(seen, topic) and (back is None or not back.at_work):
             why = "there is no flow back" if back is None else f"no mirror works on {back.name}"
             yield Blocker("reverse-flow-ready", f"{why}, so {topic} would have no way back")
     if file.type is MigrationType.CONSUMERS_FIRST and to is Side.TARGET:
-        behind = [group for group in one.groups if group_phase(seen, group, leaving) in _NOT_ARRIVED]
+        behind = [group for group in moving.groups if group_phase(seen, group, leaving) in _NOT_ARRIVED]
         if behind:
             yield Blocker("consumers-first", f"{', '.join(behind)} must move to {seen.clusters[to].alias} first")
 
@@ -318,15 +335,15 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
             yield Blocker("written-early", f"{topic}: {early}")
 
 
-def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> list[Blocker]:
-    """Return why the set's groups can't be switched to `to` now."""
+def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: Side) -> list[Blocker]:
+    """Return the reasons why the set's groups can't move to `to` now."""
     leaving = to.other
     forth = seen.flows.get(leaving)
     here, there = seen.clusters[leaving].alias, seen.clusters[to].alias
     if forth is None:
         return [Blocker("no-flow", f"nothing copies from {here} to {there}")]
     blockers = [] if forth.at_work else [Blocker("mirror-down", f"no mirror works on {forth.name}")]
-    for group in one.groups:
+    for group in moving.groups:
         phase = group_phase(seen, group, leaving)
         if phase is GroupPhase.ON_BOTH_SIDES:
             blockers.append(Blocker("on-both-sides", f"{group} has members at {here} and at {there}"))
@@ -343,11 +360,11 @@ def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Sid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetVerdict:
-    """Whether a set can be switched, and back."""
+    """A set's phase, and the blockers of a switch, there and back."""
 
     phase: SetPhase
     to_target: tuple[Blocker, ...]
-    """Reasons why its producers can't move to the target; empty where they are there."""
+    """Reasons why producers can't move to the target; empty if the set is there."""
     to_source: tuple[Blocker, ...]
 
     @property
@@ -359,12 +376,12 @@ class SetVerdict:
         return self.phase.live is Side.TARGET and not self.to_source
 
 
-def verdict(seen: Observation, file: MigrationFile, one: Set) -> SetVerdict:
-    """Return a set's verdict; blockers are those of the way that is open next."""
-    phase = set_phase(seen, one)
+def verdict(seen: Observation, file: MigrationFile, moving: Set) -> SetVerdict:
+    """Return a set's verdict, with the blockers of the next possible switch only."""
+    phase = set_phase(seen, moving)
     onward = phase.live is Side.SOURCE
     return SetVerdict(
         phase=phase,
-        to_target=tuple(producers_blockers(seen, file, one, Side.TARGET)) if onward else (),
-        to_source=() if onward else tuple(producers_blockers(seen, file, one, Side.SOURCE)),
+        to_target=tuple(producers_blockers(seen, file, moving, Side.TARGET)) if onward else (),
+        to_source=() if onward else tuple(producers_blockers(seen, file, moving, Side.SOURCE)),
     )

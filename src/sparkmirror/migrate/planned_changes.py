@@ -1,4 +1,4 @@
-"""What a migration will create or change at the other cluster, as frozen values, with lines for people and JSON."""
+"""Planned changes at the other cluster: frozen values, with lines and JSON."""
 
 from __future__ import annotations
 
@@ -41,12 +41,15 @@ class ChangedValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """How much is copied, and how much is left."""
+    """Amounts that are copied, and that are left to copy."""
 
     there: int
     """Bytes that the copies have, as their leaders store them."""
     left: int
-    """Bytes at the source that the copies lack; reckoned by offsets, as records of a partition have one mean size."""
+    """Bytes at the source that the copies lack.
+
+    Reckoned by offsets, with the mean record size in each partition.
+    """
     bytes_per_s: float = 0.0
     """The mirror's present rate; 0: no mirror works, or it has nothing to do."""
     needed: int = 0
@@ -62,7 +65,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedChanges:
-    """All that will be created or changed at the target, and what a person has to do there."""
+    """Changes at the target, and the things that a person has to do there."""
 
     target: str
     created: tuple[MissingCopy, ...] = ()
@@ -77,7 +80,7 @@ class PlannedChanges:
     """Users that no tool can copy."""
     volume: Volume
     untold: tuple[str, ...] = ()
-    """What could not be compared, and why: a line each."""
+    """Lines on each thing that could not be compared, with the reason."""
 
     @property
     def for_people(self) -> int:

@@ -1,6 +1,6 @@
 """Plan a switch: a pure function of the file, an observation and a goal.
 
-The way back from any place is the plan for the opposite goal, so undoing is no second way of doing.
+The way back from any place is the plan for the opposite goal, so undoing needs no plan of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sparkmirror.migrate.observation import Observation, Side
 
 
 class Who(StrEnum):
-    """Who moves."""
+    """The clients that a switch moves."""
 
     CONSUMERS = "consumers"
     PRODUCERS = "producers"
@@ -24,7 +24,10 @@ class Who(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SwitchGoal:
-    """Who shall be where, such as `SwitchGoal("consumers", "target")`; raises `ValueError` for other words."""
+    """Clients and their goal, such as `SwitchGoal("consumers", "target")`.
+
+    Raises `ValueError` for unknown words.
+    """
 
     who: Who
     at: Side
@@ -38,15 +41,18 @@ class SwitchGoal:
         return SwitchGoal(self.who, self.at.other)
 
 
-def plan(file: MigrationFile, seen: Observation, one: Set, goal: SwitchGoal) -> tuple[Action, ...]:
-    """Return the actions that are left until the set is at its goal; none if it is there."""
-    return tuple(action for action in whole_plan(file, seen, one, goal) if not action.seen(seen))
+def plan(file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal) -> tuple[Action, ...]:
+    """Return the actions that are left until the set is at its goal.
+
+    Empty if the set is there.
+    """
+    return tuple(action for action in whole_plan(file, seen, moving, goal) if not action.seen(seen))
 
 
-def whole_plan(file: MigrationFile, seen: Observation, one: Set, goal: SwitchGoal) -> tuple[Action, ...]:
-    """Return all of the goal's actions, done or not."""
-    before, after = _consumers(file, one, goal) if goal.who is not Who.PRODUCERS else ((), ())
-    between = _producers(file, seen, one, goal) if goal.who is not Who.CONSUMERS else ()
+def whole_plan(file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal) -> tuple[Action, ...]:
+    """Return all the goal's actions, done or still to do."""
+    before, after = _consumers(file, moving, goal) if goal.who is not Who.PRODUCERS else ((), ())
+    between = _producers(file, seen, moving, goal) if goal.who is not Who.CONSUMERS else ()
     if goal.who is Who.ALL:
         # Groups stop first; their positions are exact once everything is copied, and before producers are let in.
         *leaving, opening = between
@@ -54,10 +60,10 @@ def whole_plan(file: MigrationFile, seen: Observation, one: Set, goal: SwitchGoa
     return (*before, *between, *after)
 
 
-def _consumers(file: MigrationFile, one: Set, goal: SwitchGoal) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
-    if not one.groups:
+def _consumers(file: MigrationFile, moving: Set, goal: SwitchGoal) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+    if not moving.groups:
         return (), ()
-    leaving, groups = goal.at.other, one.groups
+    leaving, groups = goal.at.other, moving.groups
     before = (
         actions.WaitEmpty(leaving=leaving, names=groups),
         actions.WaitCopied(leaving=leaving, names=groups),
@@ -67,8 +73,8 @@ def _consumers(file: MigrationFile, one: Set, goal: SwitchGoal) -> tuple[tuple[A
     return before, after
 
 
-def _producers(file: MigrationFile, seen: Observation, one: Set, goal: SwitchGoal) -> tuple[Action, ...]:
-    leaving, topics = goal.at.other, one.topics
+def _producers(file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal) -> tuple[Action, ...]:
+    leaving, topics = goal.at.other, moving.topics
     there = tuple(name for name in topics if phase.live_side(seen, name) is goal.at)
     to_go = tuple(name for name in topics if phase.live_side(seen, name) is leaving)
     # A switch away from the goal's side that was begun is taken back. With renamed copies, an earlier turn's ends at

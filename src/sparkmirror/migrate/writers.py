@@ -1,4 +1,6 @@
-"""All that a migration writes goes through one of these classes, so that a dry run is the same code.
+"""Writers: a migration changes clusters through these classes alone.
+
+So a dry run is the same code.
 
 `ClusterWriters` writes; `DryWriters` only says what would be written.
 """
@@ -44,13 +46,16 @@ class Writing(Protocol):
         """Write down that topics' producers were stopped, or started."""
 
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit for a group without members; for one that has members nothing is committed."""
+        """Commit for a group without members.
+
+        For a group that has members nothing is committed.
+        """
 
     def publish(self, side: Side, topic: str, word: DoneTopic | None) -> None:
         """Publish a topic's ends at `side`; None takes them back."""
 
     def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
-        """Begin the turn of the flow that copies from `side`, behind the other flow's ends."""
+        """Begin the turn of the flow from `side`, after the other flow's ends."""
 
     def note(self, told: Mapping[str, object]) -> None:
         """Write a line of evidence. No error: a switch doesn't depend on it."""
@@ -77,8 +82,8 @@ class ClusterWriters:
 
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         client = self._pair.clients[side]
-        codes = Groups(client).commit({group: {where: Committed(offset) for where, offset in offsets.items()}})[group]
-        refused = {where: code for where, code in codes.items() if code}
+        codes = Groups(client).commit({group: {copy: Committed(offset) for copy, offset in offsets.items()}})[group]
+        refused = {copy: code for copy, code in codes.items() if code}
         if set(refused.values()) - {ErrorCode.UNKNOWN_MEMBER_ID}:
             (topic, partition), code = next(iter(refused.items()))
             raise ClusterUnreachable(

@@ -27,6 +27,11 @@ VERSION = 1
 """The records' version; a reader leaves out all other versions."""
 INTERVAL_S = 5.0
 """Seconds between the publisher's turns."""
+FRESH_S = 15.0
+"""Greatest age in seconds of a status from a mirror at work.
+
+Three turns of the publisher.
+"""
 RECORD_BYTES = 900_000
 """Largest record: brokers take 1 MB unless told otherwise."""
 TURN_BYTES = 1_000_000
@@ -123,6 +128,12 @@ class Status:
             return None
         now_ms = int(time.time() * 1000) if now_ms is None else now_ms
         return max(0.0, (now_ms - self.flow.at_ms) / 1000)
+
+    @property
+    def at_work(self) -> Flow | None:
+        """The flow, if a mirror has published it within `FRESH_S`."""
+        age = self.age_s()
+        return self.flow if age is not None and age <= FRESH_S else None
 
 
 def read_status(flow: FlowConfig) -> Status:

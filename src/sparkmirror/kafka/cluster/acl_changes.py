@@ -58,16 +58,6 @@ def add(client: ClusterClient, acls: Sequence[Acl]) -> None:
         raise _failed(client, "adding", refused)
 
 
-def add_missing(client: ClusterClient, wanted: Iterable[Acl]) -> tuple[Acl, ...]:
-    """Add the ACLs that are not there, and return them: `remove` undoes it.
-
-    Raises as `not_there` and `add` do.
-    """
-    missing = not_there(client, wanted)
-    add(client, missing)
-    return missing
-
-
 def remove(client: ClusterClient, acls: Sequence[Acl]) -> None:
     """Remove exactly these ACLs; a missing ACL is no error.
 

@@ -6,7 +6,6 @@ still if end and high watermark are the same number, in two readings.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -78,17 +77,6 @@ def read_log_ends(client: ClusterClient, partitions: Iterable[TopicPartition]) -
                     unknown[partition] = error_name(end.error or (watermark.error if watermark else 0))
     unknown |= dict.fromkeys(wanted - ends.keys() - unknown.keys(), "it has no leader now")
     return LogEnds(ends, unknown)
-
-
-def settled_ends(client: ClusterClient, partitions: Iterable[TopicPartition]) -> SettledEnds:
-    """Read the ends twice, and tell which logs stand still.
-
-    Raises `ClusterUnreachable` if no broker tells the leaders.
-    """
-    wanted = set(partitions)
-    before = read_log_ends(client, wanted)
-    time.sleep(APART_S)
-    return settled(before, read_log_ends(client, wanted))
 
 
 def settled(before: LogEnds, after: LogEnds) -> SettledEnds:

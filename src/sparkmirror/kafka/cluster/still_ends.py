@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, LATEST, offsets_by_leader
+from sparkmirror.kafka.cluster.log_ends import APART_S
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-
-BETWEEN_S = 0.1
-"""Seconds between the two readings of an end, at least."""
 
 PATIENCE_S = 3.0
 """Seconds within which logs must come to rest.
@@ -48,7 +46,7 @@ def still_ends(
 
 def _look(client: ClusterClient, partitions: Collection[TopicPartition]) -> StillEnds:
     before = offsets_by_leader(client, partitions, LATEST, replica_id=DEBUG_CONSUMER)
-    time.sleep(BETWEEN_S)
+    time.sleep(APART_S)
     marks = offsets_by_leader(client, partitions, LATEST)
     stable = offsets_by_leader(client, partitions, LATEST, read_committed=True)
     after = offsets_by_leader(client, partitions, LATEST, replica_id=DEBUG_CONSUMER)

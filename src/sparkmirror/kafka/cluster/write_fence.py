@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.kafka.cluster.acl_changes import ShownAcls, add_missing, remove, shown_by_brokers
 from sparkmirror.kafka.cluster.acls import ALL, ALLOW, ANYWHERE, DENY, EVERYBODY, LITERAL, READ, WRITE, Acl, AclResource
-from sparkmirror.kafka.cluster.client import ClusterClient
 
 Principals = Mapping[str, Iterable[str]]
 """Principals such as `User:shop`, by topic or group."""
@@ -99,27 +97,6 @@ def write_grants(acls: Iterable[Acl], names: Mapping[str, str]) -> tuple[Acl, ..
             }
         )
     )
-
-
-def deny(client: ClusterClient, principals: Principals, own: str) -> tuple[Acl, ...]:
-    """Deny the principals WRITE on the topics; return the ACLs that were added.
-
-    An operator's own denial is not among them. Raises as `write_denials` and `acl_changes.add_missing` do.
-    """
-    return add_missing(client, write_denials(principals, own))
-
-
-def lift(client: ClusterClient, added: Iterable[Acl]) -> None:
-    """Remove exactly the ACLs that `deny` has added. Raises `ClusterUnreachable`."""
-    remove(client, tuple(added))
-
-
-def denied(client: ClusterClient, principals: Principals, own: str) -> ShownAcls:
-    """Ask every broker whether it denies the principals WRITE on the topics.
-
-    Not only the present leaders are asked: with ZooKeeper a new leader may not know the newest ACLs yet.
-    """
-    return shown_by_brokers(client, write_denials(principals, own))
 
 
 def _holders(acls: Iterable[Acl], resource: AclResource, operation: int, names: Iterable[str], own: str) -> Holders:

@@ -19,7 +19,6 @@ from sparkmirror.migrate.atomic_sets import atomic_sets
 from sparkmirror.migrate.checks.facts import Facts, OutsideGroup, still_to_move
 from sparkmirror.migrate.file import Fence, MigrationFile, Set
 from sparkmirror.migrate.observation import Observation, Side
-from sparkmirror.migrate.observe import FRESH_S
 from sparkmirror.migrate.pair import Pair
 from sparkmirror.mirror.sync.topic_rules import group_filter
 from sparkmirror.schemas import Registry, SchemaCheck, check_flow
@@ -65,10 +64,8 @@ def _probes(pair: Pair) -> dict[Side, FlowProbe]:
 def _status(pair: Pair) -> Iterator[tuple[Side, Flow]]:
     for side, flow in pair.flows.items():
         with suppress(ClusterUnreachable):  # no mirror has run yet
-            status = read_status(flow)
-            age = status.age_s()
-            if status.flow is not None and age is not None and age <= FRESH_S:
-                yield side, status.flow
+            if (at_work := read_status(flow).at_work) is not None:
+                yield side, at_work
 
 
 def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, ListedGroup]) -> Iterator[OutsideGroup]:

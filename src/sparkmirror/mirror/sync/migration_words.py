@@ -15,6 +15,7 @@ from dataclasses import asdict
 from sparkmirror.kafka.cluster.acls import Acl, AclResource
 from sparkmirror.kafka.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.pump.messages.control import ControlState
 
 _FENCE, _CLOSED, _STOPPED = b"fence:", b"closed:", b"stopped:"
 
@@ -24,7 +25,7 @@ def fence_key(resource: AclResource, name: str) -> str:
     return f"fence:{resource.word}:{name}"
 
 
-def read_on(log: TopicLog, offset: int) -> tuple[Sequence[LogEntry], int]:
+def _read_on(log: TopicLog, offset: int) -> tuple[Sequence[LogEntry], int]:
     """Read a control topic from an offset on; before the first run there is none."""
     try:
         return log.read(0, offset)
@@ -44,6 +45,8 @@ class MigrationWords:
         """Topics without a way back, as last read."""
         self.stopped: set[str] = set()
         """Topics whose producers were stopped, as last read."""
+        self.state = ControlState()
+        """The topic's other words, as last read."""
         self._words: dict[str, tuple[Acl, ...]] = {}
 
     def read(self) -> Mapping[str, tuple[Acl, ...]]:
@@ -51,7 +54,8 @@ class MigrationWords:
 
         There are none before the mirror has run. Raises `ConnectionError`s.
         """
-        entries, self._offset = read_on(self._log, self._offset)
+        entries, self._offset = _read_on(self._log, self._offset)
+        self.state.apply(entries)
         for entry in entries:
             self._take(entry)
         return self._words
