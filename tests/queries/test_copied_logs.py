@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.support.elected_log import AT, ElectedLog, ModelLeader, first_difference
 
@@ -101,7 +101,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500)
 @given(st.lists(STEPS, min_size=5, max_size=50))
 def test_a_query_has_each_record_of_the_sources_log_once(steps: list[tuple[str, int, int]]) -> None:
     log = ElectedLog()
