@@ -42,6 +42,7 @@ class Event(StrEnum):
     EPOCH_CHANGED = "epoch-changed"
     EPOCH_CHANGE_LATE = "epoch-change-late"
     EPOCH_STARTED = "epoch-started"
+    EVIDENCE_NOT_WRITTEN = "evidence-not-written"
     FATAL = "fatal"
     FLOW_CHANGED = "flow-changed"
     FLOW_ENDED_EARLY = "flow-ended-early"

@@ -141,7 +141,7 @@ FILES: dict[str, Make] = {
 NEEDED_BY_SOME = {"a class that is not there", "a class that is none"}
 """Others read the file without it: what they reach next is the cluster, which isn't there."""
 
-WITHOUT_FILE = {"size", "version", "demo", "pack", "operator"}
+WITHOUT_FILE = {"size", "version", "demo", "pack", "operator", "migration schema"}
 READS_ANYTHING = {"sync-groups": {"no file", "a link to nowhere"}}
 """As the original, it continues without its file."""
 

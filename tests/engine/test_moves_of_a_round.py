@@ -53,6 +53,7 @@ class DriverOf:
             is_reached=lambda *_: False, end_of=lambda *_: None, reach=lambda _: None
         )
         self.control.done_topics = self.done_topics
+        self.turns: Any = SimpleNamespace(changed=False, opposite=None)
         self.newest: Any = SimpleNamespace(
             mirrored=[
                 SimpleNamespace(

@@ -33,6 +33,7 @@ class StubDriver:
         self.topics = SimpleNamespace(
             waits=False,
             done_topics=SimpleNamespace(changed=False),
+            turns=SimpleNamespace(changed=False),
             checked=False,
             newest=SimpleNamespace(wait_s=0.0),
         )

@@ -48,7 +48,10 @@ def test_refused_topics_are_tried_again_when_an_operator_wants_it() -> None:
         name="A->B",
         flow=SimpleNamespace(refresh_topics_interval_seconds=600, refresh_topics_enabled=True),
         topics=SimpleNamespace(
-            waits=False, done_topics=SimpleNamespace(changed=False), newest=SimpleNamespace(wait_s=0.0)
+            waits=False,
+            done_topics=SimpleNamespace(changed=False),
+            turns=SimpleNamespace(changed=False),
+            newest=SimpleNamespace(wait_s=0.0),
         ),
         reports=SimpleNamespace(heard=heard),
         sync_topics=sync_topics,

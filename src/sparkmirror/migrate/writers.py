@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.kafka.cluster.acl_changes import add, remove
 from sparkmirror.kafka.cluster.acls import Acl, AclResource
 from sparkmirror.kafka.cluster.error_names import error_name
@@ -101,7 +102,11 @@ class ClusterWriters:
         try:
             self._evidence.write(told)
         except (ConnectionError, SparkMirrorError) as error:
-            log.warning("the evidence topic can't be written, and the migration continues: %s", error)
+            log.warning(
+                "the evidence topic can't be written, and the migration continues: %s",
+                error,
+                extra=Event.EVIDENCE_NOT_WRITTEN.extra,
+            )
 
 
 class DryWriters:
