@@ -106,7 +106,9 @@ def test_compressed_claims_and_retractions(client: ClusterClient, topic_name: st
         timeout=120,
     )
     assert old.returncode == 0, old.stderr
-    assert old.stdout.splitlines() == [str(claim).replace(", ended=False, changed=False, turn=False)", ")") for claim in meant]
+    assert old.stdout.splitlines() == [
+        str(claim).replace(", ended=False, changed=False, turn=False)", ")") for claim in meant
+    ]
 
 
 CONTROL_READER = """
