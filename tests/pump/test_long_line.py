@@ -191,6 +191,8 @@ def test_one_partition_gets_larger_answers(fetching: Running, broker: StandInBro
     assert max(size for size, _ in broker.asked) <= 16 * MB
 
 
+@pytest.mark.alone
+@pytest.mark.full
 def test_a_short_line_is_asked_as_always(fetching: Running, broker: StandInBroker) -> None:
     pump = fetching(0.0)
     pump.run(1.0)

@@ -208,16 +208,21 @@ def assert_all_is_there(target: FarTarget) -> None:
         assert world.target.log == list(range(END))
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("old", [False, True])
-def test_batches_for_a_far_target_are_joined_and_all_is_there_in_order(
-    line: tuple[LongFlows, DistanceProxy], old: bool
-) -> None:
-    """Old records go one batch at a time, so that they are joined all the more."""
+def test_all_batches_for_a_far_target_arrive_in_order(line: tuple[LongFlows, DistanceProxy], old: bool) -> None:
     flow = line[0](old=old)
     flow.copy()
     assert_all_is_there(flow.target)
     assert flow.target.refused == 0
+
+
+@pytest.mark.alone
+@pytest.mark.full
+@pytest.mark.parametrize("old", [False, True])
+def test_batches_for_a_far_target_are_joined(line: tuple[LongFlows, DistanceProxy], old: bool) -> None:
+    """Old records go one batch at a time, so that they are joined all the more."""
+    flow = line[0](old=old)
+    flow.copy()
     for world in flow.target.worlds:
         assert len(world.target.stored) < BATCHES, "how many are joined follows what is measured"
 
