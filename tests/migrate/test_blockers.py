@@ -129,7 +129,7 @@ _CONSUMERS = [
     (_STOPPED, TARGET, []),
     (_SET, TARGET, []),
     (_THERE, TARGET, []),
-    (_UNTOLD, TARGET, ["lag: billing: orders-0: not copied yet"]),
+    (_UNTOLD, TARGET, ["not-copied: billing: orders-0: not copied yet"]),
     (_BOTH, TARGET, ["on-both-sides: billing has members at A and at B"]),
     (_BOTH, SOURCE, ["on-both-sides: billing has members at B and at A"]),
     (

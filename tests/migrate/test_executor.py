@@ -49,6 +49,17 @@ class ModelHands:
         """Write nothing."""
 
 
+class LateHands(ModelHands):
+    """Hands whose first look sees nothing copied."""
+
+    def look(self) -> Observation:
+        looks = super().look if self.looked else self.world.observe
+        self.looked = True
+        return looks()
+
+    looked = False
+
+
 def world_with_records() -> tuple[World, Driver]:
     world = World(topics=("orders",), groups=(), partitions=1)
     world.write(SOURCE, "orders", 0)
@@ -65,6 +76,23 @@ def test_a_turn_that_is_refused_for_a_moment_begins_later() -> None:
     assert outcome.code is Code.DONE
     assert "orders-0: records came after its end" in [each.words for each in told if each.kind == "waits"]
     assert phase.set_phase(hands.look(), driver.one).phase is Phase.ARMED
+
+
+def test_what_a_group_has_read_before_it_was_copied_is_waited_for() -> None:
+    """A group that reads live is ahead of the copy by the copy's latency: no reason to refuse a switch of all."""
+    world = World(topics=("orders",), groups=("billing",), partitions=1)
+    driver = Driver(world, Random(1), faults=False)
+    world.start_group(SOURCE, "billing")
+    world.write(SOURCE, "orders", 0)
+    world.poll(SOURCE, "billing", "orders", 0)
+    world.stop_groups(SOURCE)
+    goal = SwitchGoal(Who.ALL, TARGET)
+    assert [each.id for each in phase.consumers_blockers(world.observe(), driver.file, driver.one, TARGET)] == [
+        "not-copied"
+    ]
+    outcome = Executor(driver.file, LateHands(world), lambda _: None).run(driver.one, goal)
+    assert outcome.code is Code.DONE
+    assert world.clusters[TARGET].groups["billing"].offsets == {("orders", 0): 1}
 
 
 def test_what_a_hook_takes_is_not_the_steps_time() -> None:

@@ -310,7 +310,8 @@ class World:
                 for there in [self._counterpart(side, topic)]
             }
         names = f"{self.clusters[side].alias}->{self.clusters[other].alias}"
-        return FlowSeen(name=names, at_work=flow.at_work, topics=words, positions=positions)
+        untranslated = {name: "not copied yet" for name, each in positions.items() if None in each.values()}
+        return FlowSeen(name=names, at_work=flow.at_work, topics=words, positions=positions, untranslated=untranslated)
 
     def _counterpart(self, side: Side, topic: str) -> str:
         """Return the name at the other side of a topic, or copy, at `side`."""

@@ -124,7 +124,7 @@ class WaitCopied(Action):
     step = SwitchStep.DRAIN
 
     def words(self, seen: Observation) -> str:
-        return f"wait until {self._there(seen)} has everything that {listed(self.names)} have read"
+        return f"wait until {self._there(seen)} has everything read by {listed(self.names)}"
 
     def seen(self, seen: Observation) -> bool:
         return not self._missing(seen)

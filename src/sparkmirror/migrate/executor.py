@@ -137,9 +137,8 @@ class Executor:
             blockers += phase.producers_blockers(seen, self._file, moving_set, goal.at)
         if goal.who is not Who.PRODUCERS:
             blockers += phase.consumers_blockers(seen, self._file, moving_set, goal.at)
-        waited = {"leaking", "members"} | ({"consumers-first"} if goal.who is Who.ALL else set())
-        lag = {"lag"} if goal.who is Who.CONSUMERS else set()
-        return [each for each in blockers if each.id not in waited | lag]
+        waited = {"leaking", "members", "not-copied"} | ({"consumers-first"} if goal.who is Who.ALL else set())
+        return [each for each in blockers if each.id not in waited]
 
     def _steps(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> None:
         number, current, since, waits, words = 0, None, time.monotonic(), "", ""

@@ -354,7 +354,7 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
             count = len(group_at(seen, leaving, group).members)
             blockers.append(Blocker("members", f"{group} has {count or 'unknown'} members at {here}: stop them"))
         elif phase is GroupPhase.STOPPED and (why := forth.untranslated.get(group)):
-            blockers.append(Blocker("lag", f"{group}: {why}"))
+            blockers.append(Blocker("not-copied", f"{group}: {why}"))
     return blockers
 
 
