@@ -31,6 +31,9 @@ class RealHands:
         self._observer = PairObserver(file, pair)
         self._asked: set[tuple[str, ...]] = set()
         """Topics with producers that a hook has stopped, or started, in this run."""
+        self._tried: dict[Side, set[str]] = {side: set() for side in Side}
+        self._own: dict[Side, set[str]] = {side: {own} for side, own in pair.named.items() if own}
+        """The mirror's principals by side; found by trial in this run where the settings don't name it."""
 
     def look(self) -> Observation:
         return self._observer.look()
@@ -56,10 +59,10 @@ class RealHands:
 
     @act.register
     def _(self, action: actions.DenyReturn, seen: Observation) -> None:
-        own = self._pair.principals[action.leaving]
         for group in action.to_deny(seen):
-            who = phase.group_at(seen, action.leaving, group).readers
-            self._deny(action.leaving, AclResource.GROUP, group, read_denials({group: who}, own))
+            if who := self._others(action.leaving, phase.group_at(seen, action.leaving, group).readers):
+                denials = read_denials({group: who}, self._pair.named[action.leaving])
+                self._deny(action.leaving, AclResource.GROUP, group, denials)
         for group in action.to_let_in(seen):
             self._let_in(action.arriving, AclResource.GROUP, group)
 
@@ -71,10 +74,10 @@ class RealHands:
             self._once("stop", action.names, self._file.hooks.fence.stop)
         if action.fence is not Fence.ACL:
             return
-        own = self._pair.principals[action.leaving]
         for topic in action.names:
-            if who := phase.topic_at(seen, action.leaving, topic).fence.open:
-                self._deny(action.leaving, AclResource.TOPIC, topic, write_denials({topic: who}, own))
+            if who := self._others(action.leaving, phase.topic_at(seen, action.leaving, topic).fence.open):
+                denials = write_denials({topic: who}, self._pair.named[action.leaving])
+                self._deny(action.leaving, AclResource.TOPIC, topic, denials)
 
     @act.register
     def _(self, action: actions.Publish, seen: Observation) -> None:
@@ -125,6 +128,17 @@ class RealHands:
         known = self._pair.words[side].read().get(fence_key(resource, name), ())
         self._writing.note_fence(side, resource, name, sorted({*known, *missing}))
         self._writing.add_acls(side, missing)
+
+    def _others(self, side: Side, who: frozenset[str]) -> frozenset[str]:
+        """Return the principals but for the mirror's own.
+
+        A certificate or a token does not tell a name. What an earlier run has found counts for looks alone: the mirror
+        may sign in otherwise now.
+        """
+        if not self._pair.named[side] and (untried := who - self._tried[side]):
+            self._own.setdefault(side, set()).update(self._writing.find_own(side, untried))
+            self._tried[side] |= untried
+        return who - self._own.get(side, set())
 
     def _let_in(self, side: Side, resource: AclResource, name: str) -> None:
         """Remove this migration's denials, and then the word on them."""

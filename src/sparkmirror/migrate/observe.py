@@ -91,7 +91,8 @@ class PairObserver:
         leaders = client.metadata(names)
         there = {name: topic for name, topic in leaders.items() if not topic.error}
         acls = self._acls(side)
-        own, denials = pair.principals[side], pair.words[side].read() if side in pair.words else {}
+        denials = pair.words[side].read() if side in pair.words else {}
+        own = pair.own(side)
         fences = {
             name: FenceSeen(impossible=acls) if isinstance(acls, str) else fence_seen(acls, name, own, denials)
             for name in there
@@ -162,9 +163,7 @@ class PairObserver:
                 if group in members
                 else (),
                 offsets={read: each.offset for read, each in offsets.items() if read[0] in self._read_names[side]},
-                readers=frozenset()
-                if isinstance(acls, str)
-                else group_readers(acls, group, self._pair.principals[side]),
+                readers=frozenset() if isinstance(acls, str) else group_readers(acls, group, self._pair.own(side)),
                 read_denied=not isinstance(acls, str) and read_denied(acls, group, words),
             )
         return seen

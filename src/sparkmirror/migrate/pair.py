@@ -76,13 +76,17 @@ class Pair:
         }
         """Control topics, by the side that the flow copies from."""
         self.words = {side: MigrationWords(log) for side, log in self.controls.items()}
-        self.principals = {side: principal(config) for side, config in self.configs.items()}
-        """The mirror's own principals; empty: unknown."""
+        self.named = {side: principal(config) for side, config in self.configs.items()}
+        """The mirror's own principals as its settings name them; empty: brokers map a certificate or a token."""
 
     def copy_of(self, side: Side, topic: str) -> str:
         """Return the name that a topic of `side` has at the other side."""
         rules = self.rules.get(side)
         return rules.remote_name(topic) if rules else topic
+
+    def own(self, side: Side) -> str:
+        """Return the mirror's own principal, named or found by the last trial; empty: unknown."""
+        return self.named[side] or (self.words[side].own if side in self.words else "")
 
     def close(self) -> None:
         self._stack.close()

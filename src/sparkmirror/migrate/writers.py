@@ -17,6 +17,7 @@ from sparkmirror.kafka.cluster.acl_changes import add, remove
 from sparkmirror.kafka.cluster.acls import Acl, AclResource
 from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.groups import Committed, Groups
+from sparkmirror.kafka.cluster.own_principals import own_among
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.evidence import Evidence
@@ -39,6 +40,12 @@ class Writing(Protocol):
 
     def remove_acls(self, side: Side, acls: Sequence[Acl]) -> None:
         """Remove exactly these ACLs."""
+
+    def find_own(self, side: Side, candidates: frozenset[str]) -> frozenset[str]:
+        """Return those of the candidates that are the mirror's own principal, by a trial with ACLs on missing groups.
+
+        Empty for a mirror that signs in by another name.
+        """
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         """Write down what this migration denies at `side`; nothing: take the word back."""
@@ -74,6 +81,12 @@ class ClusterWriters:
 
     def remove_acls(self, side: Side, acls: Sequence[Acl]) -> None:
         remove(self._pair.clients[side], acls)
+
+    def find_own(self, side: Side, candidates: frozenset[str]) -> frozenset[str]:
+        found = own_among(self._pair.clients[side], candidates)
+        for principal in found:
+            self._pair.words[side].learn_own(principal)
+        return found
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         self._pair.words[side].write(resource, name, acls)
@@ -123,6 +136,10 @@ class DryWriters:
     def remove_acls(self, side: Side, acls: Sequence[Acl]) -> None:
         for acl in acls:
             self._would(side, f"remove the ACL `{acl}`")
+
+    def find_own(self, side: Side, candidates: frozenset[str]) -> frozenset[str]:
+        self._would(side, f"try which of {', '.join(sorted(candidates))} is the mirror's own, and leave it out")
+        return frozenset()
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         self._would(side.other, f"write down {len(acls)} denials on {resource.word} {name}")

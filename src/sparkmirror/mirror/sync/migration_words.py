@@ -4,6 +4,7 @@ They lie in the control topic of the flow that copies from the side concerned. `
 have the ACLs that were added, and are written before these: so an operator's own denials are never removed, and a run
 that was killed in between leaves nothing that nobody knows of. `closed:NAME` says that a topic has no way back,
 `stopped:NAME` that a command, or people, were told to stop its producers. These two lie in the first flow's topic.
+`own:PRINCIPAL` is the mirror's own principal, where only a trial tells it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sparkmirror.kafka.cluster.topic_log import LogEntry, LogUnavailable, TopicL
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump.messages.control import ControlState
 
-_FENCE, _CLOSED, _STOPPED = b"fence:", b"closed:", b"stopped:"
+_FENCE, _CLOSED, _STOPPED, _OWN = b"fence:", b"closed:", b"stopped:", b"own:"
 
 
 def fence_key(resource: AclResource, name: str) -> str:
@@ -45,6 +46,8 @@ class MigrationWords:
         """Topics without a way back, as last read."""
         self.stopped: set[str] = set()
         """Topics whose producers were stopped, as last read."""
+        self.own = ""
+        """The mirror's own principal, as the last trial found it; empty: no trial has found any."""
         self.state = ControlState()
         """The topic's other words, as last read."""
         self._words: dict[str, tuple[Acl, ...]] = {}
@@ -68,6 +71,10 @@ class MigrationWords:
         """Write down that topics' producers are stopped, or started again."""
         self._log.append(0, [(_STOPPED + topic.encode(), b"{}" if stopped else None) for topic in topics])
 
+    def learn_own(self, principal: str) -> None:
+        """Write down the mirror's own principal."""
+        self._log.append(0, [(_OWN + principal.encode(), b"{}")])
+
     def write(self, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         """Write down what will be added; nothing takes the word back."""
         key = fence_key(resource, name).encode()
@@ -80,6 +87,8 @@ class MigrationWords:
         if entry.key is not None and entry.key.startswith(_STOPPED):
             topic = entry.key.removeprefix(_STOPPED).decode(errors="replace")
             (self.stopped.add if entry.value else self.stopped.discard)(topic)
+        if entry.key is not None and entry.key.startswith(_OWN):
+            self.own = entry.key.removeprefix(_OWN).decode(errors="replace")
         if entry.key is None or not entry.key.startswith(_FENCE):
             return
         key = entry.key.decode(errors="replace")
