@@ -14,7 +14,8 @@ from turn_case import PARTITIONS, TurnCase, late, state_of
 
 from conftest import VerifyVerb
 from sparkmirror.mirror.engine import lag_monitor, report_watch
-from sparkmirror.mirror.sync.turns import NotTurned, publish_ends, start_turn, take_ends_back, undo_turn
+from sparkmirror.mirror.sync.moved_writers import say_moved, take_back
+from sparkmirror.mirror.sync.turns import NotTurned, start_turn
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -38,7 +39,7 @@ def test_there_and_back_and_there_again(spark: SparkSession, case: TurnCase, top
         mp.wait_for(case.is_level, 90, "B has all")
         mp.wait_for(lambda: state_of(mirror, "B->A") == "waits for its turn", 30, "the way back waits")
         with pytest.raises(NotTurned, match="B->A: it is not its turn"):
-            publish_ends(case.flow("B->A"), case.topics)
+            say_moved(case.flow("B->A"), set(case.topics).__contains__)
         first = case.end_turn("A->B", case.topics)
         before_start = case.straggle("A", topic_name)
         assert start_turn(case.flow("B->A"), first.borders) == {(topic_name, 0): 1}
@@ -64,34 +65,27 @@ def test_there_and_back_and_there_again(spark: SparkSession, case: TurnCase, top
 
 
 @pytest.mark.full
-def test_each_step_can_be_undone(spark: SparkSession, case: TurnCase, topic_name: str) -> None:
-    """Until others write at B: then only the next turn leads back."""
+def test_published_ends_can_be_taken_back(spark: SparkSession, case: TurnCase, topic_name: str) -> None:
+    """Until the opposite flow's turn begins: then only the next turn leads back."""
     forth, back = case.flow("A->B"), case.flow("B->A")
+    chosen = {topic_name}.__contains__
     case.write("A", topic_name, 10)
     with run_mirror(case.file, spark) as mirror:
         mp.wait_for(case.is_level, 90, "B has all")
-        for _ in range(2):
-            drained = case.end_turn("A->B", case.topics)
-            start_turn(back, drained.borders)
-            with pytest.raises(NotTurned, match="undo that first"):
-                take_ends_back(forth, case.topics)
-            assert undo_turn(back, case.topics) == [topic_name]
-            assert undo_turn(back, case.topics) == []
-            assert take_ends_back(forth, case.topics) == [topic_name]
-            case.write("A", topic_name, 10)
-            mp.wait_for(case.is_level, 60, "A is copied again")
+        case.end_turn("A->B", case.topics)
+        assert take_back(forth, chosen) == [topic_name]
+        assert take_back(forth, chosen) == []
+        case.write("A", topic_name, 10)
+        mp.wait_for(case.is_level, 60, "A is copied again")
         case.turn("A->B", "B->A", case.topics)
+        with pytest.raises(NotTurned, match="A->B: it is not its turn"):
+            take_back(forth, chosen)
         case.write("B", topic_name, 10)
         mp.wait_for(case.is_level, 60, "B is copied")
-        with pytest.raises(NotTurned, match="it has copied records"):
-            undo_turn(back, case.topics)
-        drained = case.end_turn("B->A", case.topics)
-        start_turn(forth, drained.borders)
-        assert undo_turn(forth, case.topics) == [topic_name]
-        assert take_ends_back(back, case.topics) == [topic_name]
-        case.write("B", topic_name, 10)
-        mp.wait_for(case.is_level, 60, "B is copied again")
-        mp.wait_for(lambda: state_of(mirror, "B->A") == "caught up", 30, "nothing is left to do")
+        case.turn("B->A", "A->B", case.topics)
+        case.write("A", topic_name, 10)
+        mp.wait_for(case.is_level, 60, "A is copied in its second turn")
+        mp.wait_for(lambda: state_of(mirror, back.name) == "caught up", 30, "nothing is left to do")
     for alias in ("A", "B"):
         for partition in range(PARTITIONS):
             assert case.numbers_at(alias, topic_name, partition) == list(range(case.numbers[topic_name, partition]))

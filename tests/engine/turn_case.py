@@ -18,8 +18,9 @@ from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.mirror.engine.mirror import Mirror
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
+from sparkmirror.mirror.sync.moved_writers import say_moved
 from sparkmirror.mirror.sync.turn_translator import TurnTranslator
-from sparkmirror.mirror.sync.turns import Drained, drained, publish_ends, start_turn
+from sparkmirror.mirror.sync.turns import Drained, drained, start_turn
 
 PARTITIONS = 3
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -179,7 +180,7 @@ class TurnCase:
     def end_turn(self, name: str, topics: Sequence[str]) -> Drained:
         """Publish the ends of a flow's turn, and wait until all is copied."""
         flow = self.flow(name)
-        publish_ends(flow, topics)
+        say_moved(flow, set(topics).__contains__)
         return self.drain(name, topics)
 
     def drain(self, name: str, topics: Sequence[str]) -> Drained:
@@ -200,7 +201,8 @@ class TurnCase:
 
     def translate(self, alias: str, topic: str, partition: int, offsets: Sequence[int]) -> list[Translation]:
         with TurnTranslator(self.config.flows[0]) as translator:
-            return translator.translate_each([Stored(topic, partition, offset) for offset in offsets], alias)
+            stored = [Stored(topic, partition, offset) for offset in offsets]
+            return translator.translate_each(stored, reverse=alias == "B")
 
     def foreign(self, alias: str, topic: str, partition: int) -> set[int]:
         """Offsets at a cluster that the ledger of the flow to it calls foreign."""

@@ -51,7 +51,6 @@ def _working(at: Observation, side: Side, at_work: bool) -> Observation:
 _NO_FLOW_BACK = replace(_FAIR, flows={SOURCE: _FAIR.flows[SOURCE]})
 _NO_FLOW = replace(_FAIR, flows={})
 _RENAMED = _said(_NO_FLOW_BACK, SOURCE, copy="A.orders")
-_BOTH_BEGUN = _said(_FAIR, TARGET, begun=True)
 _IMPOSSIBLE = FenceSeen(
     writers=FENCES["open"].writers, impossible="`ALLOW WRITE User:*`: it would hold the mirror, too"
 )
@@ -73,8 +72,6 @@ _PRODUCERS = [
     (_working(_FAIR, TARGET, False), TARGET, ["reverse-flow-ready"]),
     (_working(_MOVED, TARGET, False), SOURCE, ["mirror-down"]),
     (_working(_MOVED, SOURCE, False), SOURCE, ["reverse-flow-ready"]),
-    (_BOTH_BEGUN, TARGET, ["unclear"]),
-    (_BOTH_BEGUN, SOURCE, ["unclear"]),
     (_at(_FAIR, SOURCE, ends={}), TARGET, ["missing-topic"]),
     (_at(_MOVED, TARGET, leaderless=(1,)), SOURCE, ["leaderless"]),
     (_at(_FAIR, SOURCE, leaderless=(1,)), TARGET, ["leaderless"]),
@@ -180,7 +177,6 @@ _TOLD = [
         "reverse-flow-ready: no mirror works on B->A, so orders would have no way back",
     ),
     (_working(_FAIR, SOURCE, False), TARGET, "mirror-down: no mirror works on A->B"),
-    (_BOTH_BEGUN, TARGET, "unclear: both flows' words on orders contradict each other"),
     (_at(_FAIR, SOURCE, ends={}), TARGET, "missing-topic: A has no topic orders"),
     (_at(_FAIR, SOURCE, leaderless=(1,)), TARGET, "leaderless: orders-1 has no leader, so its end is not known"),
     (

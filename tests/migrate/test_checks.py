@@ -158,12 +158,6 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ("leaderless", FAIL, "orders-0 has no leader", changed_topic(A, leaderless=(0,))),
     ("lag", FAIL, "lacks 5,000 offsets", changed_word(A, lag=5_000)),
     (
-        "turn",
-        FAIL,
-        "contradict each other",
-        both(changed_word(A, done=True, ends={0: 10}), changed_word(B, done=True, ends={0: 10})),
-    ),
-    (
         "topic-config-drift",
         WARN,
         "retention.ms of orders is 7 at A, 9 at B",

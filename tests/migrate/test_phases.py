@@ -116,16 +116,12 @@ _TURNS = [
     ("none", True, "all", False, SOURCE),
     ("ends", True, "all", False, SOURCE),
     ("all", True, "all", False, SOURCE),
-    ("none", True, "none", True, None),
-    ("all", True, "all", True, None),
-    ("all", False, "all", False, None),
-    ("none", False, "ends", False, None),
 ]
 
 
 @pytest.mark.parametrize(("forth", "begun", "back", "back_begun", "live"), _TURNS)
 def test_the_newest_turn_tells_the_live_side(
-    forth: str, begun: bool, back: str | None, back_begun: bool, live: Side | None
+    forth: str, begun: bool, back: str | None, back_begun: bool, live: Side
 ) -> None:
     at = seen(
         here=topic(_FULL),
@@ -134,7 +130,6 @@ def test_the_newest_turn_tells_the_live_side(
         back=None if back is None else replace(WORDS[back], begun=back_begun),
     )
     assert phase.live_side(at, "orders") is live
-    assert (phase.topic_phase(at, "orders").phase is Phase.UNCLEAR) is (live is None)
 
 
 # With renamed copies: words of both flows, and the live side.

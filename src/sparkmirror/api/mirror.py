@@ -24,7 +24,8 @@ from sparkmirror.config.transforms import REROUTED
 from sparkmirror.errors import ConfigError, CopyIncomplete
 from sparkmirror.frames import Options, offset_runs, receipts
 from sparkmirror.mirror.engine.mirror import Mirror as Engine
-from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Translation
+from sparkmirror.mirror.sync.application_translator import Translation
+from sparkmirror.mirror.sync.turn_translator import translator_of
 from sparkmirror.policy.java_regex import compile_java
 from sparkmirror.queries.query_worker import Change
 from sparkmirror.queries.runner import QueryRunner
@@ -237,7 +238,7 @@ class Mirror:
 
         `Translator` is made for many offsets. Raises `ClusterUnreachable`.
         """
-        with ApplicationTranslator.of(only(self.config, flow)) as translator:
+        with translator_of(only(self.config, flow)) as translator:
             return translator.translate(topic, partition, offset, reverse=reverse)
 
     def _of_flows(self, flow: str | None, frame: Callable[[FlowConfig], DataFrame]) -> DataFrame:

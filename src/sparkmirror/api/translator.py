@@ -16,7 +16,8 @@ from sparkmirror.config.model import REVEAL
 from sparkmirror.config.spark_guards import guard_secrets
 from sparkmirror.errors import ConfigError
 from sparkmirror.mirror.engine.session import settings_of
-from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Stored, Translation
+from sparkmirror.mirror.sync.application_translator import Stored, Translation
+from sparkmirror.mirror.sync.turn_translator import translator_of
 
 ADDED = StructType(
     [
@@ -44,7 +45,7 @@ class Translator:
     ) -> None:
         """Read the configuration. Raises `ConfigError`."""
         self._flow = only(configured(config, Route(), properties), flow)
-        self._translator = ApplicationTranslator.of(self._flow)
+        self._translator = translator_of(self._flow)
 
     def translate(self, topic: str, partition: int, offset: int, *, reverse: bool = False) -> Translation:
         """Translate a consumer's next offset; raises `ClusterUnreachable`."""
@@ -102,7 +103,7 @@ class Translator:
 def _translated(
     order: str, batches: Iterator[pa.RecordBatch], columns: Sequence[str], *, reverse: bool
 ) -> Iterator[pa.RecordBatch]:
-    with ApplicationTranslator.of(FlowConfig.model_validate_json(order)) as translator:
+    with translator_of(FlowConfig.model_validate_json(order)) as translator:
         for batch in batches:
             rows = list(zip(*(batch.column(name).to_pylist() for name in columns), strict=True))
             asked = list(dict.fromkeys(row for row in rows if None not in row))

@@ -15,7 +15,8 @@ from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.positions import System, positions
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError
-from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Stored, Translation
+from sparkmirror.mirror.sync.application_translator import Stored, Translation
+from sparkmirror.mirror.sync.turn_translator import translator_of
 
 COLUMNS = "topic", "partition", "offset"
 ADDED = "translated_topic", "translated_offset"
@@ -120,7 +121,7 @@ def _stored(row: dict[str, str], line: str) -> Stored:
 
 
 def _translated(flow: FlowConfig, stored: Sequence[Stored], reverse: bool) -> list[Translation]:
-    with ApplicationTranslator.of(flow) as translator:
+    with translator_of(flow) as translator:
         return translator.translate_each(stored, reverse=reverse)
 
 

@@ -17,8 +17,9 @@ from pyarrow import fs
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError, NotTranslated
 from sparkmirror.frames.checkpoint_lines import OffsetFile, kafka_line, kafka_positions, with_initial
-from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Stored, Translation
+from sparkmirror.mirror.sync.application_translator import Stored, Translation
 from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.turn_translator import translator_of
 
 _NEWEST = 2
 """Number of files of `offsets/` that Spark reads at a start."""
@@ -62,7 +63,7 @@ def rewrite_checkpoint(checkpoint: Place, to: Place, flow: FlowConfig) -> Rewrit
     source.demand_checkpoint()
     target.demand_absent()
     rules = topic_rules(flow)
-    with ApplicationTranslator.of(flow) as translator:
+    with translator_of(flow) as translator:
         rewriting = _Rewriting(source, translator.translate_each, rules.wanted)
         files = rewriting.files()
     if rewriting.refused:

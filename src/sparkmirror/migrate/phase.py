@@ -38,8 +38,6 @@ class Phase(StrEnum):
     """Producers write at the topic's new side."""
     COMPLETED = "completed"
     """Moved for good: there is no way back."""
-    UNCLEAR = "unclear"
-    """The two flows' words contradict each other."""
 
 
 _ORDER = tuple(Phase)
@@ -121,19 +119,15 @@ def keeps_names(seen: Observation, topic: str) -> bool:
     return word(seen, Side.SOURCE, topic).copy == topic
 
 
-def live_side(seen: Observation, topic: str) -> Side | None:
+def live_side(seen: Observation, topic: str) -> Side:
     """Return the side where producers belong by the two flows' words.
 
-    Where copies keep the topic's name, the newest turn decides. Return `None` if the words contradict each other.
+    Where copies keep the topic's name, the newest turn decides; before the first turn the topic is at the source.
     """
     forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
     if not keeps_names(seen, topic):
         return Side.TARGET if forth.done and (back.done or forth.drained) else Side.SOURCE
-    if forth.begun and back.begun:
-        return None
-    if back.begun:
-        return Side.TARGET
-    return Side.SOURCE if forth.begun or not back.done else None
+    return Side.TARGET if back.begun else Side.SOURCE
 
 
 def stopped(seen: Observation, topic: str) -> bool:
@@ -166,8 +160,6 @@ def has_come(seen: Observation, topic: str) -> bool:
 def topic_phase(seen: Observation, topic: str) -> TopicPhase:
     """Return a topic's phase."""
     live = live_side(seen, topic)
-    if live is None:
-        return TopicPhase(topic=topic, live=Side.SOURCE, phase=Phase.UNCLEAR)
     return TopicPhase(topic=topic, live=live, phase=_leaving(seen, live, topic) or _arriving(seen, live, topic))
 
 
@@ -309,9 +301,6 @@ _NOT_ARRIVED = frozenset({GroupPhase.THERE, GroupPhase.STOPPED, GroupPhase.CAME_
 
 def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side) -> Iterator[Blocker]:
     phase = topic_phase(seen, topic)
-    if phase.phase is Phase.UNCLEAR:
-        yield Blocker("unclear", f"both flows' words on {topic} contradict each other")
-        return
     if phase.live is to:
         return
     if phase.phase is Phase.COMPLETED:

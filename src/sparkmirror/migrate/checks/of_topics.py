@@ -118,12 +118,6 @@ TOPIC_CHECKS = (
         look=blocked("lag"),
     ),
     Check(
-        id="turn",
-        what="both flows agree where each topic is live",
-        remedy="see `sparkmirror migration status`, and `sparkmirror topics` for the published ends",
-        look=blocked("unclear"),
-    ),
-    Check(
         id="transactional-sets",
         what="no transaction or Streams application was seen to tie topics or groups of different sets",
         remedy="put all that it ties into one set",

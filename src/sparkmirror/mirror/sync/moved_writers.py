@@ -5,7 +5,7 @@ The running mirror reads the notes from the control topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.turns import NotTurned, read_turns, turn_side
 from sparkmirror.pump.messages.control import Control, ControlState, DoneTopic, control_topic
 
 _CONNECT_S = 10.0
@@ -44,14 +45,15 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
     """Note the ends of the chosen source topics that the flow copies.
 
     The ends are the leaders' log ends, or with read_committed the last stable offsets. Of a flow that takes turns the
-    logs must be at rest (M4): raises `NotAtRest` otherwise. Records that foreign producers wrote to the copies become
-    expected in the loss ledger, unless the flow takes turns: their writers wrote too early. Raises
-    `ClusterUnreachable`.
+    logs must be at rest (M4): raises `NotAtRest` otherwise, and `NotTurned` if it is not its turn. Records that foreign
+    producers wrote to the copies become expected in the loss ledger, unless the flow takes turns: their writers wrote
+    too early. Raises `ClusterUnreachable`.
     """
     rules = topic_rules(flow)
     timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
     with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:
         topics = {name: topic for name, topic in source.topics().items() if chosen(name) and rules.wanted(name)}
+        _demand_turn(flow, topics)
         partitions = [(name, part.partition) for name, topic in topics.items() for part in topic.partitions]
         ends = _ends(flow, source, partitions)
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
@@ -61,6 +63,13 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
             return [_say(control, ledger, topic, ends, turn=bool(flow.turn)) for _, topic in sorted(topics.items())]
         except ConnectionError as error:
             raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
+
+
+def _demand_turn(flow: FlowConfig, topics: Iterable[str]) -> None:
+    """Refuse words on ends of a turn that is not the flow's, or that the opposite flow's has followed."""
+    for topic, told in read_turns(flow, topics).items() if flow.turn else ():
+        if told.turn.side is not turn_side(flow):
+            raise NotTurned(f"flow {flow.name}: it is not its turn in {topic}, so nothing was written down")
 
 
 def _ends(
@@ -106,7 +115,7 @@ def _say(
 def take_back(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[str]:
     """Remove the notes by `say_moved` on the chosen topics, and return the topics.
 
-    Raises `ClusterUnreachable`.
+    Raises `ClusterUnreachable`, and `NotTurned` where the opposite flow's turn has begun.
     """
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         try:
@@ -114,6 +123,7 @@ def take_back(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[str]:
             state = ControlState()
             state.apply(log.read(0, 0)[0])
             topics = sorted(filter(chosen, state.done))
+            _demand_turn(flow, topics)
             for topic in topics:
                 Control(log).done(topic, None)
         except ConnectionError as error:

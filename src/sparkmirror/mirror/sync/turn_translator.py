@@ -25,29 +25,29 @@ def opposite_of(flow: FlowConfig) -> FlowConfig:
 
 
 class TurnTranslator:
-    """Translator between the clusters of two opposite flows; a context manager.
+    """Translator of a flow that takes turns, by both flows' maps; a context manager.
 
     For one thread. Both clusters are asked.
     """
 
     def __init__(self, flow: FlowConfig) -> None:
-        """Take one of both flows."""
-        first = flow if flow.turn != "second" else opposite_of(flow)
-        self._first_source = first.source.alias
         self._stack = ExitStack()
-        self._first = self._stack.enter_context(ApplicationTranslator.of(first))
-        self._second = self._stack.enter_context(ApplicationTranslator.of(opposite_of(first)))
+        self._own = self._stack.enter_context(ApplicationTranslator.of(flow))
+        self._opposite = self._stack.enter_context(ApplicationTranslator.of(opposite_of(flow)))
 
-    def translate_each(self, stored: Sequence[Stored], cluster: str) -> list[Translation]:
-        """Translate positions at a cluster, by its alias, to the other cluster.
+    def translate(self, topic: str, partition: int, offset: int, *, reverse: bool = False) -> Translation:
+        """Translate one position; as `translate_each`."""
+        return self.translate_each([Stored(topic, partition, offset)], reverse=reverse)[0]
+
+    def translate_each(self, stored: Sequence[Stored], *, reverse: bool = False) -> list[Translation]:
+        """Translate positions at the flow's source to its target, or back with `reverse`.
 
         The results are in the order given. Raises `ClusterUnreachable`.
         """
-        reverse = cluster != self._first_source
-        answers = self._first.translate_each(stored, reverse=reverse)
+        answers = self._own.translate_each(stored, reverse=reverse)
         left = [number for number, answer in enumerate(answers) if answer.offset is None]
         if left:
-            others = self._second.translate_each([stored[number] for number in left], reverse=not reverse)
+            others = self._opposite.translate_each([stored[number] for number in left], reverse=not reverse)
             for number, other in zip(left, others, strict=True):
                 if other.offset is not None or answers[number].reason == "":
                     answers[number] = other
@@ -64,3 +64,8 @@ class TurnTranslator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def translator_of(flow: FlowConfig) -> ApplicationTranslator | TurnTranslator:
+    """Return the translator between a flow's clusters, by all maps that tell."""
+    return TurnTranslator(flow) if flow.turn else ApplicationTranslator.of(flow)

@@ -1,9 +1,8 @@
-"""Turns of two opposite flows: publish ends, drain, and begin the next turn.
+"""Turns of two opposite flows: drain, and begin the next turn.
 
 Each function may be repeated: it finds out by both flows' words, claims and logs what is left to do. A topic's turn
-ends in this order: `publish_ends`, `drained` until nothing is missing, then `start_turn` for the opposite flow with
-what `drained` returned. `take_ends_back` and `undo_turn` are the way back from each, before others write to the
-opposite side.
+ends in this order: its ends are published (`moved_writers`), `drained` until nothing is missing, then `start_turn` for
+the opposite flow with what `drained` returned. The way back from there is the next turn.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.application_translator import ApplicationTranslator
-from sparkmirror.mirror.sync.moved_writers import say_moved, take_back
 from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.mirror.sync.turn_order import FlowWords, TurnSide, WhoseTurn, whose_turn, words_in
 from sparkmirror.pump.messages.control import Border, Control, ControlState, DoneTopic, TurnStart, control_topic
@@ -71,7 +69,7 @@ def read_turns(flow: FlowConfig, topics: Iterable[str]) -> dict[str, TopicTurn]:
 
     Raises `ClusterUnreachable`, and `NotTurned` if the flow takes no turns.
     """
-    side = _side(flow)
+    side = turn_side(flow)
     own = _words(flow.target, flow.source.alias, flow.name)
     theirs = _words(flow.source, flow.target.alias, flow.name)
     turns = {}
@@ -80,31 +78,6 @@ def read_turns(flow: FlowConfig, topics: Iterable[str]) -> dict[str, TopicTurn]:
         first, second = (mine, opposite) if side is TurnSide.FIRST else (opposite, mine)
         turns[topic] = TopicTurn(mine, opposite, whose_turn(first, second))
     return turns
-
-
-def publish_ends(flow: FlowConfig, topics: Collection[str]) -> dict[str, dict[int, int]]:
-    """Publish where the flow's turn ends in these source topics: at their log ends.
-
-    Raises `NotAtRest` if a log still moves, `NotTurned` if it is not the flow's turn, and `ClusterUnreachable`.
-    """
-    for topic, told in read_turns(flow, topics).items():
-        if told.turn.side is not _side(flow):
-            raise NotTurned(f"flow {flow.name}: it is not its turn in {topic}, so it has no end to publish")
-    moved = {each.topic: each.ends for each in say_moved(flow, set(topics).__contains__)}
-    if lacking := sorted(set(topics) - moved.keys()):
-        raise NotTurned(f"flow {flow.name}: cluster {flow.source.alias} has no topic {lacking[0]} that it copies")
-    return moved
-
-
-def take_ends_back(flow: FlowConfig, topics: Collection[str]) -> list[str]:
-    """Take published ends back, so that the flow's turn has no end; return the topics.
-
-    Raises `NotTurned` where the opposite flow's turn has begun: `undo_turn` comes first.
-    """
-    for topic, told in read_turns(flow, topics).items():
-        if told.turn.side is not _side(flow):
-            raise NotTurned(f"flow {flow.name}: the opposite flow's turn has begun in {topic}: undo that first")
-    return take_back(flow, set(topics).__contains__)
 
 
 def drained(flow: FlowConfig, topics: Collection[str]) -> Drained:
@@ -116,7 +89,7 @@ def drained(flow: FlowConfig, topics: Collection[str]) -> Drained:
     told = read_turns(flow, topics)
     ends: dict[TopicPartition, int] = {}
     for topic, each in told.items():
-        if each.own.done is None or each.turn.side is not _side(flow):
+        if each.own.done is None or each.turn.side is not turn_side(flow):
             raise NotTurned(f"flow {flow.name}: no end of its turn is published for {topic}")
         ends |= {(topic, partition): end for partition, end in each.own.done.ends.items()}
     with closing(ApplicationTranslator.of(flow)) as translator:
@@ -173,7 +146,6 @@ def start_turn(flow: FlowConfig, borders: Borders) -> dict[TopicPartition, int]:
                 number=told[topic].turn.number + 1,
                 starts=dict(parts),
                 sequences=sequences,
-                replaced=told[topic].own.done,
             )
             beginning.control.turn(topic, word, None)
         wanted = {
@@ -194,7 +166,7 @@ def _has_begun(words: FlowWords, parts: Mapping[int, Border]) -> bool:
 
 def _refuse_early(flow: FlowConfig, topic: str, told: TopicTurn, parts: Mapping[int, Border]) -> None:
     done = told.opposite.done
-    if told.turn.side is _side(flow):
+    if told.turn.side is turn_side(flow):
         raise NotTurned(f"flow {flow.name}: its turn in {topic} has begun already, with other starts")
     if done is None or done.ends.keys() != parts.keys():
         raise NotTurned(f"flow {flow.name}: the opposite flow's turn in {topic} has no published end")
@@ -304,57 +276,17 @@ class _Beginning:
                 turned(route, LedgerPosition(target.topic_id, border.downstream), copied_to, border.upstream)
             )
 
-    def retract(self, topic: str, begun: TurnStart) -> None:
-        """Take the start claims of an undone turn back."""
-        target = self._there(self._targets[self.remote(topic)])
-        whole = self._claim_log.wholes((target.topic_id, partition) for partition in begun.starts)
-        outdated = [
-            claim
-            for partition, border in begun.starts.items()
-            for claim in self._identity.own(whole[target.topic_id, partition])
-            if claim.turn and (claim.upstream, claim.downstream) == border[:2]
-        ]
-        self._claim_log.revise((), outdated)
-
     def _there(self, topic: TopicLeaders) -> TopicLeaders:
         if topic.error or not topic.partitions:
             raise NotTurned(f"flow {self._flow.name}: topic {topic.name} is not there, or has no leader")
         return topic
 
 
-def undo_turn(flow: FlowConfig, topics: Collection[str]) -> list[str]:
-    """Undo `start_turn` before others write at the flow's source; return the topics.
+def turn_side(flow: FlowConfig) -> TurnSide:
+    """Return the flow's place among two.
 
-    The opposite flow's turn is the newest again, with its published end. Raises `NotTurned` if the flow has copied
-    records in its turn, and `ClusterUnreachable`.
+    Raises `NotTurned` if the flow takes no turns.
     """
-    told = read_turns(flow, topics)
-    begun = {
-        topic: each.own.begun
-        for topic, each in told.items()
-        if each.turn.side is _side(flow) and each.own.begun is not None and each.own.begun.starts
-    }
-    _refuse_late(flow, begun)
-    with _client(flow, flow.source) as source, _client(flow, flow.target) as target, _asking(flow):
-        beginning = _Beginning(flow, source, target, begun)
-        for topic, word in begun.items():
-            before = TurnStart(number=word.number - 2) if word.number > 2 + (_side(flow) is TurnSide.FIRST) else None
-            beginning.control.turn(topic, before, word.replaced)
-            beginning.retract(topic, word)
-    return sorted(begun)
-
-
-def _refuse_late(flow: FlowConfig, begun: Mapping[str, TurnStart]) -> None:
-    with closing(ApplicationTranslator.of(flow)) as translator:
-        copied = translator.copied([(topic, partition) for topic, word in begun.items() for partition in word.starts])
-    for (topic, partition), reached in copied.items():
-        if isinstance(reached, Copied) and reached.records > begun[topic].sequences.get(partition, 0):
-            raise NotTurned(
-                f"flow {flow.name}: it has copied records of {topic}-{partition} in its turn: end the turn instead"
-            )
-
-
-def _side(flow: FlowConfig) -> TurnSide:
     if not flow.turn:
         raise NotTurned(f"flow {flow.name}: it takes no turns: write sparkmirror.turn for it and its opposite flow")
     return TurnSide(flow.turn)

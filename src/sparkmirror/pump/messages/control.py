@@ -16,7 +16,7 @@ Each flow has a small compacted topic with one partition at the target. The key 
                "beyond": {partition: offset}}
               source topic with writers moved to the copy (`DoneTopic`)
     turn:TOPIC  {"number": n, "starts": {partition: [upstream, downstream, records]},
-               "sequences": {partition: n}, "replaced": {…} or null}
+               "sequences": {partition: n}}
               a turn of the flow begins in a topic that a migration moves there and back (`TurnStart`)
     throttle  {"bytes_per_second": n | null,               for the whole flow
                "backfill_bytes_per_second": n | null}      for partitions far behind
@@ -210,11 +210,9 @@ class TurnStart(BaseModel):
     The flow where the migration begins has the odd ones.
     """
     starts: dict[int, Border] = {}
-    """Each partition's start; empty for the first turn."""
+    """Each partition's start."""
     sequences: dict[int, int] = {}
     """Number of the flow's own records in each partition before the turn."""
-    replaced: DoneTopic | None = None
-    """The flow's word on the end of its turn before, which the beginning took back."""
 
 
 def done_key(topic: str) -> str:
