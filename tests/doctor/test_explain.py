@@ -201,6 +201,11 @@ CASES: dict[LeftOut | Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
         "what the reason names",
     ),
     Reason.GONE: (of_orders(running=running(topics=(topic(gone=True),))), "deleted at the source", "delete the copy"),
+    Reason.OPPOSITE_TURN: (
+        of_orders(turn_of="B->A", done=DoneTopic(ends={0: 7}, reached={0: 7})),
+        "it is the turn of B->A: the topic is live at B",
+        "migration reverse",
+    ),
     Reason.RELEASED: (
         of_orders(done=DoneTopic(ends={0: 7}, reached={0: 7})),
         "all was copied, and it is left alone",
@@ -334,7 +339,14 @@ def test_every_cause_of_a_parked_partition_has_something_to_do(cause: Cause) -> 
 
 def test_the_earlier_check_decides() -> None:
     """Each topic's blocking reason, with all the later ones true as well."""
-    order = [Reason.FAN_IN, Reason.SOURCE_PERMISSION, Reason.NOT_AT_TARGET, Reason.RELEASED, Reason.PAUSED]
+    order = [
+        Reason.FAN_IN,
+        Reason.SOURCE_PERMISSION,
+        Reason.NOT_AT_TARGET,
+        Reason.OPPOSITE_TURN,
+        Reason.RELEASED,
+        Reason.PAUSED,
+    ]
     changes: dict[str, Any] = {"running": at(PartitionState.PARKED, Cause.OTHER)}
     for reason in reversed(order):
         facts, plain = CASES[reason][0], of_orders()

@@ -33,7 +33,7 @@ class RealHands:
         """Topics with producers that a hook has stopped, or started, in this run."""
         self._tried: dict[Side, set[str]] = {side: set() for side in Side}
         self._own: dict[Side, set[str]] = {side: {own} for side, own in pair.named.items() if own}
-        """The mirror's principals by side; found by trial in this run where the settings don't name it."""
+        """The mirror's principals by side, by name or as trials have found them."""
 
     def look(self) -> Observation:
         return self._observer.look()

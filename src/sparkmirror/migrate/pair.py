@@ -77,7 +77,10 @@ class Pair:
         """Control topics, by the side that the flow copies from."""
         self.words = {side: MigrationWords(log) for side, log in self.controls.items()}
         self.named = {side: principal(config) for side, config in self.configs.items()}
-        """The mirror's own principals as its settings name them; empty: brokers map a certificate or a token."""
+        """The mirror's own principals, as its settings name them.
+
+        Empty where brokers map a certificate or a token.
+        """
 
     def copy_of(self, side: Side, topic: str) -> str:
         """Return the name that a topic of `side` has at the other side."""
@@ -85,7 +88,10 @@ class Pair:
         return rules.remote_name(topic) if rules else topic
 
     def own(self, side: Side) -> str:
-        """Return the mirror's own principal, named or found by the last trial; empty: unknown."""
+        """Return the mirror's own principal; empty: unknown.
+
+        Its settings name it, or the last trial has found it.
+        """
         return self.named[side] or (self.words[side].own if side in self.words else "")
 
     def close(self) -> None:

@@ -42,9 +42,9 @@ class Writing(Protocol):
         """Remove exactly these ACLs."""
 
     def find_own(self, side: Side, candidates: frozenset[str]) -> frozenset[str]:
-        """Return those of the candidates that are the mirror's own principal, by a trial with ACLs on missing groups.
+        """Return the mirror's own principal, if it is a candidate.
 
-        Empty for a mirror that signs in by another name.
+        By a trial with ACLs on missing groups.
         """
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
@@ -83,10 +83,10 @@ class ClusterWriters:
         remove(self._pair.clients[side], acls)
 
     def find_own(self, side: Side, candidates: frozenset[str]) -> frozenset[str]:
-        found = own_among(self._pair.clients[side], candidates)
-        for principal in found:
+        own = own_among(self._pair.clients[side], candidates)
+        for principal in own:
             self._pair.words[side].learn_own(principal)
-        return found
+        return own
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         self._pair.words[side].write(resource, name, acls)

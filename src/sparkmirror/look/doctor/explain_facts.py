@@ -40,6 +40,7 @@ from sparkmirror.mirror.sync.checkpoints import is_looked_after
 from sparkmirror.mirror.sync.flow_troubles import FlowTrouble, fatal_fan_in
 from sparkmirror.mirror.sync.other_flows import OtherFlows, RefusedSecond, refusal_of_second
 from sparkmirror.mirror.sync.topic_rules import TopicRules, group_filter, illegal, topic_rules
+from sparkmirror.mirror.sync.turns import read_turns, turn_side
 from sparkmirror.pump.messages.control import ControlState, control_topic
 from sparkmirror.pump.messages.status_topic import status_topic
 from sparkmirror.snapshot.status_topic import read_status
@@ -177,6 +178,7 @@ def _topic_facts(
         fan_in=_fan_in(seen, flows, remote) if wanted else None,
         may_create=_may_create(seen, remote, there) if wanted and copy is None else None,
         refresh_s=flow.refresh_topics_interval_seconds if flow.refresh_topics_enabled else None,
+        turn_of=_opposite_turn(seen, topic),
         done=done,
         recreated=done is not None and there is not None and not done.is_of(there.topic_id),
         paused_by=next((paused.pattern for paused in seen.control.paused if paused.fullmatch(topic)), ""),
@@ -185,6 +187,17 @@ def _topic_facts(
         running=seen.running,
         losses=_losses(seen, topic, partition),
     )
+
+
+def _opposite_turn(seen: _Flow, topic: str) -> str:
+    """Return the opposite flow's name if it is that flow's turn."""
+    flow = seen.config
+    if not flow.turn:
+        return ""
+    turns = seen.source.ask(lambda _, __: read_turns(flow, [topic]))
+    if turns is None or turns[topic].turn.side is turn_side(flow):
+        return ""
+    return f"{flow.target.alias}->{flow.source.alias}"
 
 
 def _side(

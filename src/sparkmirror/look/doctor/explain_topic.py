@@ -145,6 +145,12 @@ def _refused(facts: TopicFacts) -> Iterator[Step]:
         yield yes("refused", "the mirror does not refuse it")
 
 
+def _turn(facts: TopicFacts) -> Iterator[Step]:
+    if facts.turn_of:
+        words = f"it is the turn of {facts.turn_of}: the topic is live at {facts.target.alias}"
+        yield no("turn", Reason.OPPOSITE_TURN, words, "nothing; `sparkmirror migration reverse` moves it back")
+
+
 def _released(facts: TopicFacts) -> Iterator[Step]:
     topic, done = _topic(facts), facts.done
     undo = f"`sparkmirror topics undo FILE --topics {facts.topic}`, if its writers are at the source"
@@ -282,6 +288,7 @@ _CHECKS: tuple[Callable[[TopicFacts], Iterator[Step]], ...] = (
     _permission,
     _exists,
     _refused,
+    _turn,
     _released,
     _paused,
     _state,

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     NOT_AT_TARGET = "its copy is not at the target"
     REFUSED = "it, or its newest partitions, can't be copied"
     GONE = "it was deleted at the source"
+    OPPOSITE_TURN = "it is live in the other direction"
     RELEASED = "its writers have moved to the copy"
     LATE = "records came after its writers had moved"
     ENDS = "it is copied up to its end only"
@@ -194,6 +195,8 @@ class TopicFacts:
     """True if sparkmirror may create topics at the target; `None` if unknown."""
     refresh_s: int | None = 600
     """Seconds between two looks for new topics; `None`: only at the start."""
+    turn_of: str = ""
+    """Name of the opposite flow if it is that flow's turn."""
     done: DoneTopic | None = None
     recreated: bool = False
     """True if `done` is about an earlier topic of the name."""

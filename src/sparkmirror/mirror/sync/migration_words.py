@@ -47,7 +47,10 @@ class MigrationWords:
         self.stopped: set[str] = set()
         """Topics whose producers were stopped, as last read."""
         self.own = ""
-        """The mirror's own principal, as the last trial found it; empty: no trial has found any."""
+        """The mirror's own principal, as the last trial found it.
+
+        Empty before any trial.
+        """
         self.state = ControlState()
         """The topic's other words, as last read."""
         self._words: dict[str, tuple[Acl, ...]] = {}

@@ -66,7 +66,7 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
 
 
 def _demand_turn(flow: FlowConfig, topics: Iterable[str]) -> None:
-    """Refuse words on ends of a turn that is not the flow's, or that the opposite flow's has followed."""
+    """Raise `NotTurned` for a topic that is not the flow's turn."""
     for topic, told in read_turns(flow, topics).items() if flow.turn else ():
         if told.turn.side is not turn_side(flow):
             raise NotTurned(f"flow {flow.name}: it is not its turn in {topic}, so nothing was written down")
