@@ -109,6 +109,15 @@ def superusers(there: bool | None) -> Change:
     return lambda seen: replace(seen, super_users={A: there})
 
 
+def denied_there(*who: str) -> Change:
+    """B denies principals of whom A lets two write."""
+    writers = frozenset({"User:shop", "User:batch"})
+    return both(
+        changed_topic(A, fence=FenceSeen(writers=writers, denied_somewhere=frozenset({"User:batch"}))),
+        changed_topic(B, fence=FenceSeen(denied_somewhere=frozenset({"User:batch", *who}))),
+    )
+
+
 def group_rights(*had: str) -> Change:
     return lambda seen: replace(seen, group_rights={A: {"billing": frozenset(had)}, B: {"billing": frozenset(had)}})
 
@@ -142,6 +151,7 @@ MOVED = both(
 PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ("fence-complete", FAIL, "would hold the mirror, too", fence("`ALLOW WRITE`: would hold the mirror, too")),
     ("fence-complete", FAIL, "no authorizer", fence("its brokers have no authorizer")),
+    ("denied-there", FAIL, "an ACL at B denies User:shop to write to orders", denied_there("User:shop")),
     ("super-users", UNKNOWN, "brokers of A have super users", superusers(True)),
     ("super-users", UNKNOWN, "is not known", superusers(None)),
     ("open-transactions", WARN, "payments-tx", changed_topic(A, open_transactions=("payments-tx",))),

@@ -27,7 +27,8 @@ def fence_seen(brokers: Sequence[set[Acl]], topic: str, own: str, words: Mapping
     everything = set().union(*brokers)
     holders = writers(everything, [topic], own)
     may = frozenset(holders.principals[topic])
-    denied = [_denied(acls, AclResource.TOPIC, WRITE, topic, may) for acls in brokers]
+    denials = [_denials(acls, AclResource.TOPIC, WRITE, topic) for acls in brokers]
+    denied = [may if EVERYBODY in who else may & who for who in denials]
     added = {acl for acl in words.get(fence_key(AclResource.TOPIC, topic), ()) if acl in everything}
     impossible = ""
     if everybody := holders.everybody[topic]:
@@ -39,7 +40,7 @@ def fence_seen(brokers: Sequence[set[Acl]], topic: str, own: str, words: Mapping
     return FenceSeen(
         writers=may,
         denied=frozenset.intersection(*denied) if denied else frozenset(),
-        denied_somewhere=frozenset().union(*denied),
+        denied_somewhere=frozenset().union(*denied, *denials) - {EVERYBODY},
         impossible=impossible,
         added=frozenset(acl.principal for acl in added),
     )
@@ -51,7 +52,8 @@ def group_readers(brokers: Sequence[set[Acl]], group: str, own: str) -> frozense
     Some broker lets them read, and a denial can hold them.
     """
     may = frozenset(readers(set().union(*brokers), [group], own).principals[group])
-    denied = [_denied(acls, AclResource.GROUP, READ, group, may) for acls in brokers]
+    denials = [_denials(acls, AclResource.GROUP, READ, group) for acls in brokers]
+    denied = [may if EVERYBODY in who else may & who for who in denials]
     return may - (frozenset.intersection(*denied) if denied else frozenset())
 
 
@@ -61,10 +63,8 @@ def read_denied(brokers: Sequence[set[Acl]], group: str, words: Mapping[str, Seq
     return any(acl in acls for acls in brokers for acl in added)
 
 
-def _denied(
-    acls: Iterable[Acl], resource: AclResource, operation: int, name: str, principals: frozenset[str]
-) -> frozenset[str]:
-    denials = {
+def _denials(acls: Iterable[Acl], resource: AclResource, operation: int, name: str) -> frozenset[str]:
+    return frozenset(
         acl.principal
         for acl in acls
         if acl.resource is resource
@@ -72,5 +72,4 @@ def _denied(
         and acl.operation in (operation, ALL)
         and acl.host == ANYWHERE
         and acl.is_about(name)
-    }
-    return principals if EVERYBODY in denials else principals & denials
+    )

@@ -29,6 +29,16 @@ def _fence(facts: Facts) -> Iterator[CheckFind]:
     yield ok(f"each principal that may write can be denied: {listed(sorted(who)) or 'none'}")
 
 
+def _denied_there(facts: Facts) -> Iterator[CheckFind]:
+    for side, topic in facts.topics():
+        if phase.topic_phase(facts.seen, topic).live is not side:
+            continue
+        here, there = (phase.topic_at(facts.seen, at, topic).fence for at in (side, side.other))
+        held = (here.writers - (here.denied_somewhere - here.added)) & (there.denied_somewhere - there.added)
+        if held:
+            yield fail(f"an ACL at {facts.alias(side.other)} denies {listed(sorted(held))} to write to {topic}")
+
+
 def _super_users(facts: Facts) -> Iterator[CheckFind]:
     if facts.file.fence is not Fence.ACL:
         yield ok("no ACL is needed: producers are stopped otherwise")
@@ -94,6 +104,12 @@ PRODUCER_CHECKS = (
         what="each principal that may write can be denied",
         remedy="grant the producers WRITE by their names, or write fence: hook or fence: none in the migration's file",
         look=_fence,
+    ),
+    Check(
+        id="denied-there",
+        what="no ACL of yours refuses a producer where it will go",
+        remedy="remove that ACL, or leave the producer where it is: a switch lifts its own denials alone",
+        look=_denied_there,
     ),
     Check(
         id="super-users",
