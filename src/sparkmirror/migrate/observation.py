@@ -39,7 +39,7 @@ class FenceSeen:
     denied: frozenset[str] = frozenset()
     """Principals that each broker denies writing."""
     denied_somewhere: frozenset[str] = frozenset()
-    """Principals that at least one broker denies writing; some may lack the right anyway."""
+    """Principals that a broker denies writing, also without an ACL that lets them."""
     impossible: str = ""
     """Reason why no denial can hold all writers; empty if denials can."""
     added: frozenset[str] = frozenset()
