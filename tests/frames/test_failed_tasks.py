@@ -39,6 +39,7 @@ def compare(cluster: ClusterConfig) -> str:
         target=LOG,
         partition=0,
         read_committed=False,
+        target_read_committed=False,
         timestamps=True,
         due_to=None,
         range=SPAN,

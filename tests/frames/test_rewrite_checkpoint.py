@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Any
 
 import pytest
@@ -40,7 +40,7 @@ class ShiftedOffsets:
 
 @pytest.fixture
 def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FlowConfig:
-    monkeypatch.setattr(rewriting, "ApplicationTranslator", SimpleNamespace(of=lambda _: ShiftedOffsets()))
+    monkeypatch.setattr(rewriting, "translator_of", lambda _: ShiftedOffsets())
     file = tmp_path / "mm2.properties"
     file.write_text(
         "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"

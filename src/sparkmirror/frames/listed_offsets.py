@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from sparkmirror.config import ClusterConfig
+from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.error_names import error_name
@@ -19,6 +19,11 @@ Offsets = dict[TopicPartition, int]
 ROLE = "sparkmirror-verify"
 _TRIES = 10
 _PAUSE_S = 1.0
+
+
+def reads_transactions(flow: FlowConfig) -> bool:
+    """True if a copy has transactions of its own, from turns of the opposite flow."""
+    return bool(flow.turn) and flow.fetch.isolation_level == "read_committed"
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -18,7 +18,7 @@ from sparkmirror.exact.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.exact.durable.loss_kinds import LossKind, LossOutcome
 from sparkmirror.exact.durable.losses import LossLedger, losses_topic
 from sparkmirror.frames.claims import CopyMap, FlowClaims
-from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
+from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed, reads_transactions
 from sparkmirror.frames.ranges import (
     ANOTHERS,
     EARLIER,
@@ -156,7 +156,7 @@ class FlowSurvey:
             theirs for _, theirs in pairs if any(p.partition == theirs[1] for p in _partitions(there, theirs[0]))
         }
         # Target before source: records at the target were at the source by then.
-        target_ends = listed(self._target, copied_to, LATEST)
+        target_ends = listed(self._target, copied_to, LATEST, isolation_level=int(reads_transactions(self._flow)))
         target_starts = listed(self._target, copied_to, EARLIEST)
         maps, undecided = self._maps(there, target_starts, target_ends)
         source_starts = listed(self._source, ours, EARLIEST)

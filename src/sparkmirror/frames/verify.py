@@ -29,7 +29,7 @@ from sparkmirror.events import Event
 from sparkmirror.frames.due import GONE, NO_PARTITION, NOT_COPIED, PARKED, CountOrder, count_records, parked
 from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.judge import Cleaning, Judged, KeysSeen, Placed, judge
-from sparkmirror.frames.listed_offsets import ends_now
+from sparkmirror.frames.listed_offsets import ends_now, reads_transactions
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan, PartitionPlan, RangePlan, Window
 from sparkmirror.frames.report import (
     SOURCE,
@@ -312,6 +312,7 @@ class _VerifyRun:
             target=plan.target,
             partition=plan.partition,
             read_committed=plan.isolation == "read_committed",
+            target_read_committed=reads_transactions(flow),
             timestamps=plan.timestamps,
             due_to=plan.began,
             range=span,
@@ -518,7 +519,7 @@ class _VerifyRun:
                 cluster=flow.source if side == SOURCE else flow.target,
                 log=plan.source if side == SOURCE else plan.target,
                 partition=plan.partition,
-                read_committed=side == SOURCE and plan.isolation == "read_committed",
+                read_committed=plan.isolation == "read_committed" if side == SOURCE else reads_transactions(flow),
                 timestamps=plan.timestamps,
                 first=start,
                 end=min(start + step, end),
@@ -537,7 +538,8 @@ class _VerifyRun:
             ends |= {
                 (ours[partition], SOURCE): end for partition, end in ends_now(flow.source, ours, isolation).items()
             }
-            ends |= {(theirs[partition], TARGET): end for partition, end in ends_now(flow.target, theirs).items()}
+            at_target = ends_now(flow.target, theirs, int(reads_transactions(flow)))
+            ends |= {(theirs[partition], TARGET): end for partition, end in at_target.items()}
         return ends
 
 

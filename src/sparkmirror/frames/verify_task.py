@@ -38,6 +38,8 @@ class CompareOrder(ReportModel):
     target: LogPlan
     partition: int
     read_committed: bool
+    target_read_committed: bool
+    """True if the target has transactions of its own, from turns of the opposite flow."""
     timestamps: bool
     due_to: int | None
     """Source end at the verification's begin, if there is no map."""
@@ -149,7 +151,7 @@ def compare_range(order_json: str) -> str:
     ours = OffsetBounds(span.first_upstream, span.end_upstream)
     theirs = OffsetBounds(span.first_downstream, span.end_downstream)
     source = _reader(order.source_cluster, order.source, order.partition, ours, order.read_committed)
-    target = _reader(order.target_cluster, order.target, order.partition, theirs, False)
+    target = _reader(order.target_cluster, order.target, order.partition, theirs, order.target_read_committed)
     try:
         with source, target:
             comparison = Comparer(
