@@ -44,6 +44,7 @@ class TurnCase:
         self.transactional: set[str] = set()
         """Topics with offsets that are no records: their ends do not tell what is there."""
         self.stragglers: dict[tuple[str, str, int], list[int]] = {}
+        self._straggled: dict[tuple[str, str, int, int], bytes] = {}
         """Offsets of records written where the topic was not live, by alias, topic and partition."""
         self.file = mp.write_properties(
             path / "mm2.properties",
@@ -130,13 +131,31 @@ class TurnCase:
     def straggle(self, alias: str, topic: str, partition: int = 0) -> int:
         """Write a record where the topic is not live; return its offset."""
         producer = KafkaProducer(bootstrap_servers=self.cluster(alias).bootstrap_servers)
-        offset: int = producer.send(topic, value=b"straggler", partition=partition).get(30).offset
+        value = b"straggler %d at %s" % (len(self._straggled), alias.encode())
+        offset: int = producer.send(topic, value=value, partition=partition).get(30).offset
         producer.close()
         self.stragglers.setdefault((alias, topic, partition), []).append(offset)
+        self._straggled[alias, topic, partition, offset] = value
         return offset
+
+    def unnamed(self, alias: str, topic: str, partition: int) -> set[int]:
+        """Offsets of a side's stragglers that no ledger calls foreign and that the other side lacks.
+
+        The last records before a turn begins there are part of the turn, whoever wrote them: they are copied.
+        """
+        copied = {value for _, value in self._log("B" if alias == "A" else "A", topic, partition)}
+        named = self.foreign(alias, topic, partition)
+        return {
+            offset
+            for offset in self.stragglers.get((alias, topic, partition), ())
+            if offset not in named and self._straggled[alias, topic, partition, offset] not in copied
+        }
 
     def records(self, alias: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
         """A partition's offsets and values, without stragglers."""
+        return [each for each in self._log(alias, topic, partition) if not each[1].startswith(b"straggler")]
+
+    def _log(self, alias: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
         consumer = KafkaConsumer(
             bootstrap_servers=self.cluster(alias).bootstrap_servers,
             enable_auto_commit=False,
@@ -153,7 +172,7 @@ class TurnCase:
                 assert time.monotonic() < deadline, f"{topic}-{partition} at {alias} can't be read"
                 for batch in consumer.poll(500).values():
                     found += [(one.offset, one.value) for one in batch]
-        return [(offset, value) for offset, value in found if value != b"straggler"]
+        return found
 
     def numbers_at(self, alias: str, topic: str, partition: int) -> list[int]:
         return [int(value) for _, value in self.records(alias, topic, partition)]
