@@ -37,6 +37,9 @@ from sparkmirror.kafka.cluster.acls import (
 from sparkmirror.kafka.cluster.client import ClusterClient
 
 pytestmark = pytest.mark.broker
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.migration_words import MigrationWords
+from sparkmirror.pump.messages.control import control_topic
 
 GROUP, ID = AclResource.GROUP, AclResource.TRANSACTIONAL_ID
 
@@ -103,6 +106,11 @@ def test_what_is_missing_is_added_by_kafkas_tool(pair: tuple[KafkaCluster, Kafka
     with_source, with_target = client_of(source), client_of(target)
     of_other_tests = read_acls(with_target, *AclResource)
     assert create_acls(with_source, here) == dict.fromkeys(here)
+    # As a migration denies it: at the target it would hold whom the migration lets in.
+    fence = Acl(name="orders", principal="User:alice", host="*", operation=WRITE, permission=DENY)
+    mp.create_topic(target.bootstrap_servers, control_topic("A"), 1)
+    MigrationWords(TopicLog(with_target, control_topic("A"))).write(fence.resource, fence.name, [fence])
+    assert create_acls(with_source, [fence]) == {fence: None}
     # As a mirror has synced it.
     synced = Acl(name="A.orders", principal="User:alice", host="*", operation=READ, permission=ALLOW)
     assert create_acls(with_target, [synced]) == {synced: None}

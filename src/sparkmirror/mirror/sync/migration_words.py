@@ -66,6 +66,13 @@ class MigrationWords:
             self._take(entry)
         return self._words
 
+    def denials(self) -> set[Acl]:
+        """Read on; return the migration's denials at the source.
+
+        At the target they would hold the clients that the migration lets in.
+        """
+        return {acl for acls in self.read().values() for acl in acls}
+
     def close(self, topic: str) -> None:
         """Write down that a topic has no way back."""
         self._log.append(0, [(_CLOSED + topic.encode(), b"{}")])

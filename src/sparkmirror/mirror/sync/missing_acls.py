@@ -19,9 +19,12 @@ from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.refusal_lines import refusal
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.mirror.sync.acl_rules import of_copies, of_groups
+from sparkmirror.mirror.sync.migration_words import MigrationWords
 from sparkmirror.mirror.sync.topic_rules import TopicRules, group_filter, topic_rules
+from sparkmirror.pump.messages.control import control_topic
 
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ADVICE: Mapping[int, str] = {
@@ -60,6 +63,8 @@ class TargetAccess:
 def access(flow: FlowConfig) -> TargetAccess:
     """Ask both clusters for ACLs, topics, groups and SCRAM users.
 
+    A migration's own denials are left out.
+
     Raises `ClusterUnreachable`, also if a cluster keeps no ACLs or denies reading ACLs, and `ConfigError`.
     """
     rules = topic_rules(flow)
@@ -68,7 +73,10 @@ def access(flow: FlowConfig) -> TargetAccess:
             stack.enter_context(contextlib.closing(ClusterClient(cluster, f"{flow.name}|sparkmirror-acls")))
             for cluster in (flow.source, flow.target)
         )
+        words = MigrationWords(TopicLog(target, control_topic(flow.source.alias)))
+        denials = words.denials()
         theirs, there = _acls(source), _acls(target)
+        theirs -= denials | words.denials()  # the words are there before the denials, and go after them
         copies = _copies(flow.source, flow.name, rules)
         groups = sorted(Groups(source).listed())
         users, untold = _users(source, target)

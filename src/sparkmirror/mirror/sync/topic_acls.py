@@ -75,7 +75,7 @@ class TopicAclSync:
         A refused ACL is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
         """
         try:
-            fences = self._fences()
+            fences = self._words.denials()
         except ConnectionError:
             self._read(self._source)  # who may read neither hears of the ACLs
             raise
@@ -83,7 +83,7 @@ class TopicAclSync:
         present = self._read(self._target) if theirs is not None else None
         if theirs is None or present is None:
             return
-        theirs -= fences | self._fences()  # the words are there before the denials, and go after them
+        theirs -= fences | self._words.denials()  # the words are there before the denials, and go after them
         origins = self._origins(theirs)
         missing = sorted(origins.keys() - present)
         if self._sync.acl_removals_enabled:
@@ -97,13 +97,6 @@ class TopicAclSync:
     def close(self) -> None:
         self._source.close()
         self._target.close()
-
-    def _fences(self) -> set[Acl]:
-        """Return a migration's denials at the source.
-
-        At the target they would hold the clients that the migration lets in.
-        """
-        return {acl for acls in self._words.read().values() for acl in acls}
 
     def _origins(self, theirs: set[Acl]) -> dict[Acl, set[Acl]]:
         """Map each ACL wanted at the target to the source's ACLs that it stands for."""
