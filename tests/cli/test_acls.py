@@ -35,11 +35,11 @@ from sparkmirror.kafka.cluster.acls import (
     read_acls,
 )
 from sparkmirror.kafka.cluster.client import ClusterClient
-
-pytestmark = pytest.mark.broker
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.mirror.sync.migration_words import MigrationWords
 from sparkmirror.pump.messages.control import control_topic
+
+pytestmark = pytest.mark.broker
 
 GROUP, ID = AclResource.GROUP, AclResource.TRANSACTIONAL_ID
 
