@@ -65,6 +65,7 @@ public class MigrationLoad {
 
     public static void main(String[] arguments) throws Exception {
         MigrationLoad load = new MigrationLoad();
+        System.setOut(System.err); // log4j's console: only answers go to standard output
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] command = line.split("\t", -1);

@@ -86,8 +86,8 @@ _PRODUCERS = [
     (_at(_MOVED, TARGET, fence=_IMPOSSIBLE), SOURCE, ["fence-complete"]),
     (_at(_DRAINED, SOURCE, ends=_MORE), TARGET, ["leaking"]),
     (_said(_FAIR, SOURCE, foreign=(_FOREIGN,)), TARGET, []),
-    (_said(_MOVED, SOURCE, foreign=(_FOREIGN,)), SOURCE, ["written-early"]),
-    (_said(_FAIR, TARGET, foreign=(_FOREIGN,)), TARGET, ["written-early"]),
+    (_said(_MOVED, SOURCE, foreign=(_FOREIGN,)), SOURCE, []),
+    (_said(_FAIR, TARGET, foreign=(_FOREIGN,)), TARGET, []),
     (_said(_MOVED, TARGET, foreign=(_FOREIGN,)), SOURCE, []),
     (_said(_MOVED, SOURCE, closed=True), SOURCE, ["completed"]),
     (_working(_said(_FAIR, SOURCE, lag=None), SOURCE, False), TARGET, ["mirror-down", "lag"]),
@@ -195,7 +195,6 @@ _TOLD = [
         "fence-complete: orders: `ALLOW WRITE User:*`: it would hold the mirror, too",
     ),
     (_at(_DRAINED, SOURCE, ends=_MORE), TARGET, "leaking: 3 offsets of orders lie beyond its published ends"),
-    (_said(_MOVED, SOURCE, foreign=(_FOREIGN,)), SOURCE, f"written-early: orders: {_FOREIGN}"),
     (_said(_MOVED, SOURCE, closed=True), SOURCE, "completed: orders was completed: there is no way back"),
 ]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 from chaos.switches.arena import BILLING, SHOP, SOURCE, TARGET
 from kafka import KafkaProducer
-from tests.migrate.live import Live, running
+from tests.migrate.live import Live, LiveMigration, running
 from tests.support import mirror_process as mp
 
 from sparkmirror.demo.jars import BROKER_VERSION
@@ -102,12 +104,25 @@ def test_members_that_stay_undo_the_switch(live: Live) -> None:
     assert migration.denials() == []
 
 
+def _still(migration: LiveMigration) -> dict[str, Any]:
+    """Wait until the group has committed all that there is; return the state then."""
+    seen = [migration.state()]
+
+    def is_still() -> bool:
+        time.sleep(2.0)
+        seen.append(migration.state())
+        return seen[-1] == seen[-2]
+
+    mp.wait_for(is_still, 60, "commits that stand still")
+    return seen[-1]
+
+
 def test_a_blocker_changes_nothing(live: Live) -> None:
     """Exit code 1, the blocker by its name, and nothing was written."""
     migration = live.migration(type="consumers-first")
     migration.write_and_copy()
     with migration.reading():
-        before = migration.state()
+        before = _still(migration)
         told = migration.verb("switch", "producers", "--yes")
         assert told.returncode == 1, told.stdout + told.stderr
         assert "consumers-first" in told.stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -49,13 +49,22 @@ class SwitchPlan:
         return self.migration.switch(self.set, self.goal, on_step)
 
     def dry_run(self, say: Callable[[str], None]) -> None:
-        """Say the writes that the plan would make now.
+        """Say the writes that the plan would make if all ends stood still now.
 
         Later actions depend on the results of earlier actions.
         """
         hands = self.migration.hands(DryWriters(self.migration.pair, say))
+        seen = _at_rest(self.seen)
         for action in self.actions:
-            hands.act(action, self.seen)
+            hands.act(action, seen)
+
+
+def _at_rest(seen: Observation) -> Observation:
+    clusters = {
+        side: replace(there, topics={name: replace(topic, steady=True) for name, topic in there.topics.items()})
+        for side, there in seen.clusters.items()
+    }
+    return replace(seen, clusters=clusters)
 
 
 class Migration:

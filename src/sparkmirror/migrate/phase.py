@@ -319,9 +319,6 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
     if phase.phase is Phase.LEAKING:
         counts = leaks(seen, to.other, topic)
         yield Blocker("leaking", f"{sum(counts.values()):,} offsets of {topic} lie beyond its published ends")
-    if keeps_names(seen, topic):  # whoever wrote there before the topic came: the flow back begins behind these records
-        for early in word(seen, to, topic).foreign:
-            yield Blocker("written-early", f"{topic}: {early}")
 
 
 def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: Side) -> list[Blocker]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
 from sparkmirror.migrate.checks.facts import Facts
-from sparkmirror.migrate.checks.precondition import Check, CheckFind, blocked, fail, ok, unknown, warn
+from sparkmirror.migrate.checks.precondition import Check, CheckFind, fail, ok, unknown, warn
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.phase import Phase
 
@@ -82,6 +82,13 @@ def _leaking(facts: Facts) -> Iterator[CheckFind]:
             )
 
 
+def _written_early(facts: Facts) -> Iterator[CheckFind]:
+    for side, topic in facts.topics():
+        if phase.topic_phase(facts.seen, topic).live is side and phase.keeps_names(facts.seen, topic):
+            for entry in phase.word(facts.seen, side.other, topic).foreign:
+                yield warn(f"{topic} at {facts.alias(side)}: {entry}")
+
+
 def _target_records(facts: Facts) -> Iterator[CheckFind]:
     for side, topic in facts.topics():
         said, there = phase.word(facts.seen, side, topic), facts.alias(side.other)
@@ -132,8 +139,8 @@ PRODUCER_CHECKS = (
     Check(
         id="written-early",
         what="no producer has written among the copies at the side that is left",
-        remedy="the flow back passes these records over: copy those that are needed by hand, or leave them",
-        look=blocked("written-early"),
+        remedy="they stay there: write those that are needed again; `sparkmirror losses ack` marks them as known",
+        look=_written_early,
     ),
     Check(
         id="leaking",
