@@ -24,9 +24,11 @@ from sparkmirror.kafka.cluster.acls import Acl, AclResource, read_acls
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.log_ends import read_log_ends
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.migration_words import MigrationWords
 
 PARTITIONS = 2
-_PUBLISHED = ("status", "receipts", "heartbeats")
+_PUBLISHED = ("status", "receipts", "heartbeats", "checkpoints", "control")
 """Topics that a mirror writes to all the time."""
 
 
@@ -156,7 +158,17 @@ def _state(cluster: KafkaCluster, alias: str, migration: LiveMigration) -> dict[
         wanted = [(name, index) for name, found in client.metadata(still).items() for index in found.partitions]
         ends = {where: end.log_end for where, end in read_log_ends(client, wanted).ends.items()}
         offsets = Groups(client).committed([migration.group]).offsets
-        return {"topics": topics, "ends": ends, "acls": _acls(cluster, alias), "offsets": offsets}
+        controls = [name for name in topics if name.startswith("mm2-sparkmirror-control.")]
+        words = {name: _words(TopicLog(client, name)) for name in controls}
+        return {"topics": topics, "ends": ends, "acls": _acls(cluster, alias), "offsets": offsets, "words": words}
+
+
+def _words(control: TopicLog) -> tuple[object, ...]:
+    """Return what a migration writes to a control topic; the mirror's own words there come all the time."""
+    words = MigrationWords(control)
+    fences = dict(words.read())
+    state = words.state
+    return fences, words.closed, words.stopped, words.own, state.done, state.turns
 
 
 def _acls(cluster: KafkaCluster, alias: str) -> list[Acl]:
