@@ -229,21 +229,43 @@ class PairObserver:
         ]
         positions: dict[str, dict[TopicPartition, int | None]] = {group: {} for group in here.groups}
         reasons: dict[str, str] = {}
-        translated = self._translated(side, [each for _, each in stored], copied)
+        translated = self._translated(side, [each for _, each in stored], copied, self._last_ends(side, here))
         for (group, _), each in zip(stored, translated, strict=True):
             positions[group][each.topic, each.partition] = each.offset
             if each.offset is None:
                 reasons.setdefault(group, f"{each.topic}-{each.partition}: {each.reason}")
         return positions, reasons
 
-    def _translated(self, side: Side, stored: list[Stored], copied: Mapping[Side, _Copied]) -> list[Translation]:
+    def _last_ends(self, side: Side, here: ClusterSeen) -> dict[TopicPartition, int]:
+        """Return the published ends of topics with renamed copies.
+
+        Nothing behind them is copied.
+        """
+        ends: dict[TopicPartition, int] = {}
+        for topic, there in here.topics.items():
+            done = words_in(self._pair.words[side].state, topic).done
+            if (
+                done is not None
+                and done.is_of(bytes.fromhex(there.topic_id))
+                and self._pair.copy_of(side, topic) != topic
+            ):
+                ends |= {(topic, part): end for part, end in done.ends.items()}
+        return ends
+
+    def _translated(
+        self,
+        side: Side,
+        stored: list[Stored],
+        copied: Mapping[Side, _Copied],
+        last_ends: Mapping[TopicPartition, int],
+    ) -> list[Translation]:
         """Translate commits by both flows' maps.
 
         An offset among records that the other flow has written here is translated by that flow's map, backwards; all
         else by this side's flow. At a seam both agree.
         """
         forth = self._pair.translators[side].translate_each(stored)
-        forth = [_at_end(each, answer, copied[side]) for each, answer in zip(stored, forth, strict=True)]
+        forth = [_at_end(each, answer, copied[side], last_ends) for each, answer in zip(stored, forth, strict=True)]
         if side.other not in self._pair.translators:
             return forth
         back = self._pair.translators[side.other].translate_each(stored, reverse=True)
@@ -329,11 +351,19 @@ def _lag(copied: Copied | Unmapped, end: int) -> int | None:
     return max(end - copied.upstream, 0)
 
 
-def _at_end(stored: Stored, answer: Translation, copied: _Copied) -> Translation:
-    """Take the copy's end as the place in a partition without a record."""
-    end = copied.get(stored[:2])
-    if answer.offset is None and isinstance(end, Copied) and end.upstream == stored.offset:
-        return answer._replace(offset=end.downstream, reason="")
+def _at_end(
+    stored: Stored, answer: Translation, copied: _Copied, last_ends: Mapping[TopicPartition, int]
+) -> Translation:
+    """Take the copy's end as the place in a partition without a record.
+
+    And as the place behind a published end: a group there has read stragglers, which are never copied.
+    """
+    place = stored[:2]
+    end = copied.get(place)
+    if answer.offset is None and isinstance(end, Copied):
+        is_last = place in last_ends and end.upstream >= last_ends[place]
+        if end.upstream == stored.offset or (is_last and stored.offset > end.upstream):
+            return answer._replace(offset=end.downstream, reason="")
     return answer
 
 
