@@ -337,14 +337,17 @@ class Round:
         history = read_history(self._directory / "history")
         wrong = [*self._wrong, *map(str, found), *(f"group: {trouble}" for trouble in history.troubles)]
         named, copied = 0, 0
-        ledger = self._ledger()
+        ledger, late = self._ledger(), self._late()
         for topic in self._topics:
             for ack, here, there in strays_at(history, topic, self._dumps):
-                is_named = any(
-                    each["source_topic"] == topic.name
-                    and each["partition"] == ack.partition
-                    and each["first"] <= ack.offset < each["end"]
-                    for each in ledger
+                is_named = (
+                    any(
+                        each["source_topic"] == topic.name
+                        and each["partition"] == ack.partition
+                        and each["first"] <= ack.offset < each["end"]
+                        for each in ledger
+                    )
+                    or (ack.alias, topic.name) in late
                 )
                 named, copied = named + (there == 0), copied + (there == 1)
                 if here != 1 or there > 1 or (there == 0 and not is_named):
@@ -384,6 +387,12 @@ class Round:
         command = [COMMAND, "losses", "list", str(self._mirror_file), "-o", "json"]
         told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         return [each for each in told if each["source_topic"].startswith(self._prefix)]
+
+    def _late(self) -> set[tuple[str, str]]:
+        """Return clusters and topics with records that a mirror's status calls late: these are counted by partition."""
+        command = [COMMAND, "topics", "list", str(self._mirror_file), "-o", "json"]
+        told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return {(each["flow"].split("->")[0], each["topic"]) for each in told if each["late"]}
 
 
 class NotSeen(Exception):
