@@ -56,6 +56,7 @@ class Board:
 
     def write(self, directory: Path) -> None:
         """Write `switches.json`."""
+        directory.mkdir(parents=True, exist_ok=True)
         told = {
             "seed": self.seed,
             "source": self.version,
