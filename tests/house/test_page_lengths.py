@@ -18,7 +18,7 @@ PAGES = sorted(
     ]
 )
 README_WORDS = 800
-DOCS_WORDS = 86_000
+DOCS_WORDS = 78_500
 """A ratchet: lower it when pages become shorter. The aim is 75,000."""
 WIDTH, CELL = 120, 300
 
