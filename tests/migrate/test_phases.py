@@ -235,7 +235,7 @@ _LACKING = [
     ((40, 50), (40, 20), {1: 50}, GroupPhase.STOPPED),
     ((40, 50), (40, 50), {}, GroupPhase.POSITIONED),
     ((40, 50), (45, 50), {}, GroupPhase.MOVED),
-    ((40, 50), (45, 20), {}, GroupPhase.MOVED),  # it has read on: what lies behind is its own decision
+    ((40, 50), (45, 20), {1: 50}, GroupPhase.STOPPED),  # each partition by itself: it has read up to 50 here
     ((40, 50), (45, None), {1: 50}, GroupPhase.STOPPED),  # without a commit it would begin at its reset policy
     ((None, 50), (None, 20), {0: None, 1: 50}, GroupPhase.STOPPED),
     ((None, 50), (None, 60), {0: None}, GroupPhase.STOPPED),

@@ -217,10 +217,10 @@ def group_phase(seen: Observation, group: str, side: Side) -> GroupPhase:
 def lacking(seen: Observation, side: Side, group: str) -> dict[TopicPartition, int | None]:
     """Return the positions a group lacks at the other side.
 
-    A position is `None` while the commit at `side` can't be translated. A group that has read on at the other side
-    keeps its positions there.
+    A position is `None` while the commit at `side` can't be translated. Where the group is further at the other side,
+    it has read there, and lacks nothing in that partition.
     """
-    known, read_on = group_at(seen, side.other, group).offsets, _has_read_on(seen, side, group)
+    known = group_at(seen, side.other, group).offsets
     return {
         topic_partition: offset
         for topic_partition, offset in positions(seen, side, group).items()
@@ -229,7 +229,6 @@ def lacking(seen: Observation, side: Side, group: str) -> dict[TopicPartition, i
             if offset is None
             else known.get(topic_partition, -1) < offset
         )
-        and not (read_on and topic_partition in known)
     }
 
 
