@@ -464,3 +464,15 @@ def test_a_log_that_was_emptied_of_more_than_was_copied_has_no_map() -> None:
     other.take(claim(0, 0))
     other.bound(LogBounds(104, 104))
     assert other.judge({}, None, ReportedProgress(104, 104)) is None
+
+
+def test_what_lies_behind_the_start_of_a_turn_is_not_the_flows() -> None:
+    """Without a record in its turn, a flow's copy ends at the start, however much others write behind."""
+    kept = PartitionMap()
+    kept.take(claim(0, 0, 50))
+    start = replace(claim(50, 100, 0, incarnation=2), downstream=100, confirmed=False, turn=True, altered=True)
+    kept.take(start)
+    kept.bound(LogBounds(0, 200))
+    assert kept.judge({}, None, None) is None
+    assert kept.offsets.copied == Copied(50, 100, 100)
+    assert (kept.upstream(100), kept.upstream(150)) == (100, None)

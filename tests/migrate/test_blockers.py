@@ -54,6 +54,8 @@ _RENAMED = _said(_NO_FLOW_BACK, SOURCE, copy="A.orders")
 _IMPOSSIBLE = FenceSeen(
     writers=FENCES["open"].writers, impossible="`ALLOW WRITE User:*`: it would hold the mirror, too"
 )
+_SHUT = FenceSeen(impossible="no ACL allows WRITE", shut=True)
+_ARMED = seen(here=topic(_FULL, "closed"), there=topic(_FULL), forth=WORDS["all"], back=turned(WORDS["none"]))
 _DRAINED = seen(here=topic(_FULL, "closed"), there=topic(_FULL), forth=turned(WORDS["all"]))
 _MOVED = seen(here=topic(_FULL, "closed"), there=topic(_MORE), forth=WORDS["all"], back=turned(WORDS["none"]))
 
@@ -66,8 +68,11 @@ _PRODUCERS = [
     (_DRAINED, TARGET, []),
     (_RENAMED, TARGET, []),
     (_NO_FLOW, TARGET, ["no-flow"]),
-    (_NO_FLOW_BACK, SOURCE, ["no-flow"]),
+    (_NO_FLOW_BACK, SOURCE, []),
     (_NO_FLOW_BACK, TARGET, ["reverse-flow-ready"]),
+    (_at(_ARMED, TARGET, fence=_SHUT), SOURCE, []),  # nobody has been let in yet: nobody is to be denied
+    (_at(_MOVED, TARGET, fence=_SHUT), SOURCE, ["fence-complete"]),
+    (_at(_FAIR, SOURCE, fence=_SHUT), TARGET, ["fence-complete"]),
     (_working(_FAIR, SOURCE, False), TARGET, ["mirror-down"]),
     (_working(_FAIR, TARGET, False), TARGET, ["reverse-flow-ready"]),
     (_working(_MOVED, TARGET, False), SOURCE, ["mirror-down"]),
@@ -135,7 +140,9 @@ _CONSUMERS = [
         ["unrouted-commits: billing reads at A again, though it has read on at B: stop it at A"],
     ),
     (_THERE, SOURCE, ["members: billing has 2 members at B: stop them"]),
-    (_NO_FLOW, TARGET, ["no-flow: nothing copies from A to B"]),
+    (replace(_STOPPED, flows={}), TARGET, ["no-flow: nothing copies from A to B"]),
+    (_NO_FLOW, TARGET, []),  # a group that has committed nothing has nothing to move
+    (replace(_THERE, flows={}), TARGET, []),  # it reads at B already
     (_working(_STOPPED, SOURCE, False), TARGET, ["mirror-down: no mirror works on A->B"]),
 ]
 

@@ -10,6 +10,7 @@ from tests.migrate.planted import SOURCE, TARGET, WORDS, file, group, seen, the_
 from sparkmirror.migrate import switch_plan
 from sparkmirror.migrate.actions import Deny, Drain, Settle, WaitEmpty, listed
 from sparkmirror.migrate.file import Fence
+from sparkmirror.migrate.observation import FenceSeen
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 _AT_A = seen(
@@ -140,3 +141,13 @@ def test_long_lists_are_cut_short() -> None:
     assert listed(["a"]) == "a"
     assert listed(list("abcde")) == "a, b, c, d, e"
     assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
+
+
+@pytest.mark.parametrize(("written", "shut"), [(0, True), (3, False)])
+def test_where_nobody_was_let_in_nobody_is_to_be_denied(written: int, shut: bool) -> None:
+    """After `arm` a switch can be undone: B's producers get their rights only when it opens."""
+    nobody = FenceSeen(impossible="no ACL allows WRITE", shut=True)
+    at_b = replace(topic({0: 100 + written, 1: 50}), fence=nobody)
+    at = seen(here=topic({0: 100, 1: 50}, "closed"), there=at_b, forth=WORDS["all"], back=turned(WORDS["none"]))
+    deny = Deny(leaving=TARGET, names=("orders",), fence=Fence.ACL, still_s=5.0)
+    assert deny.seen(at) is shut

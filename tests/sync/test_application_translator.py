@@ -21,6 +21,8 @@ from sparkmirror.cli.app import app
 from sparkmirror.errors import ConfigError
 from sparkmirror.exact.durable.losses import losses_topic
 from sparkmirror.exact.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
+from sparkmirror.exact.maps.offset_map import Copied
+from sparkmirror.exact.maps.partition_map import NOTHING_YET, Unmapped
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
@@ -157,6 +159,25 @@ def test_a_marker_at_the_end_is_known_when_no_receipt_is_left(copied: GroupFlow,
         assert at_the_end().reason == unknown
     control.done(topic, DoneTopic(source_topic_id=source_id.hex(), ends={0: end}, reached={0: 5}))
     assert at_the_end() == Translation(remote, 0, 5)
+    control.done(topic, None)
+
+
+def test_where_a_flow_has_ended_its_word_tells_the_copys_end(copied: GroupFlow, behind_a_marker: Behind) -> None:
+    """And of a topic that was created again at the source nothing is copied yet."""
+    topic, end, source_id, _, client = behind_a_marker
+    control = Control(TopicLog(client, control_topic("here")))
+
+    def at(source: bytes) -> Copied | Unmapped:
+        with ApplicationTranslator.of(copied.flow) as translator:
+            return translator.copied([(topic, 0)], {topic: source})[topic, 0]
+
+    assert at(source_id) == Copied(5, 5, 5)
+    assert at(b"x" * 16) is NOTHING_YET
+    for word_of, reached_at in ((b"x" * 16, 5), (source_id, end)):
+        control.done(topic, DoneTopic(source_topic_id=word_of.hex(), ends={0: end}, reached={0: 5}))
+        told = at(source_id)
+        assert isinstance(told, Copied)
+        assert told.upstream == reached_at
     control.done(topic, None)
 
 

@@ -107,9 +107,9 @@ class PlayedAcls:
         self.at["eu"] -= set(acls)
         return dict.fromkeys(acls)
 
-    def read(self) -> dict[str, tuple[Acl, ...]]:
+    def denials(self) -> set[Acl]:
         """As a migration's words do."""
-        return self.fences
+        return {acl for acls in self.fences.values() for acl in acls}
 
     def learn(self, added: Mapping[str, Iterable[str]]) -> None:
         """As the durable memory does."""

@@ -252,7 +252,7 @@ class Deny(Action):
 
     def seen(self, seen: Observation) -> bool:
         if self.fence is Fence.ACL:
-            return all(topic.fence.complete for topic in self._topics(seen))
+            return all(phase.is_shut(seen, self.leaving, topic.name) for topic in self._topics(seen))
         return all(phase.stopped(seen, topic.name) for topic in self._topics(seen)) and not self._growing(seen)
 
     def to_stop(self, seen: Observation) -> list[str]:

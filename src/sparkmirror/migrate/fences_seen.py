@@ -42,6 +42,7 @@ def fence_seen(brokers: Sequence[set[Acl]], topic: str, own: str, words: Mapping
         denied=frozenset.intersection(*denied) if denied else frozenset(),
         denied_somewhere=frozenset().union(*denied, *denials) - {EVERYBODY},
         impossible=impossible,
+        shut=not may and not holders.everybody[topic],
         added=frozenset(acl.principal for acl in added),
     )
 

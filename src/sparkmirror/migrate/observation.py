@@ -42,6 +42,11 @@ class FenceSeen:
     """Principals that a broker denies writing, also without an ACL that lets them."""
     impossible: str = ""
     """Reason why no denial can hold all writers; empty if denials can."""
+    shut: bool = False
+    """True if no ACL lets anybody write.
+
+    Super users may, or all clients if brokers have `allow.everyone.if.no.acl.found`.
+    """
     added: frozenset[str] = frozenset()
     """Principals that are denied by this migration; others' denials are an operator's."""
 

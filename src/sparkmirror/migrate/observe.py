@@ -174,7 +174,8 @@ class PairObserver:
         """Return where the copies of the topics at `side` end."""
         topics = [here.topics[topic] for topic in self._topics if topic in here.topics]
         return self._pair.translators[side].copied(
-            [(topic.name, part) for topic in topics for part in topic.watermarks]
+            [(topic.name, part) for topic in topics for part in topic.watermarks],
+            {topic.name: bytes.fromhex(topic.topic_id) for topic in topics},
         )
 
     def _flow(self, side: Side, here: ClusterSeen, copied: Mapping[Side, _Copied]) -> FlowSeen:
@@ -207,7 +208,8 @@ class PairObserver:
                 part: copy_end.downstream
                 for part, end in ends.items()
                 if isinstance(copy_end := copied.get((topic, part)), Copied) and copy_end.upstream >= end
-            },
+            }
+            | (dict(done.reached) if done is not None else {}),
             begun=_number(words, side) > _number(words, side.other),
             lag=None if None in lags else sum(lag for lag in lags if lag is not None),
             stopped=topic in self._pair.words[side].stopped,

@@ -151,6 +151,17 @@ def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
     return {part: end - said.ends.get(part, 0) for part, end in there.ends.items() if end > said.ends.get(part, 0)}
 
 
+def is_shut(seen: Observation, side: Side, topic: str) -> bool:
+    """True if no producer can write to a topic at `side`.
+
+    Each is denied; or the topic has come there, and nobody has been let in yet.
+    """
+    fence = topic_at(seen, side, topic).fence
+    return fence.complete or (
+        fence.shut and live_side(seen, topic) is side and has_come(seen, topic) and not _written(seen, side, topic)
+    )
+
+
 def has_come(seen: Observation, topic: str) -> bool:
     """True if an earlier switch brought the topic to its live side."""
     live = live_side(seen, topic)
@@ -279,6 +290,8 @@ def producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
 def _producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: Side) -> Iterator[Blocker]:
     leaving = to.other
     forth, back = seen.flows.get(leaving), seen.flows.get(to)
+    if all(live_side(seen, topic) is to for topic in moving.topics):
+        return
     if forth is None:
         yield Blocker("no-flow", f"nothing copies from {seen.clusters[leaving].alias} to {seen.clusters[to].alias}")
         return
@@ -313,7 +326,7 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
     if phase.phase in _NOT_BEGUN and (said.lag is None or said.lag > file.policies.lag):
         known = "an unknown number of" if said.lag is None else f"{said.lag:,}"
         yield Blocker("lag", f"the copy of {topic} lacks {known} offsets; at most {file.policies.lag:,} may be missing")
-    if file.fence is Fence.ACL and there.fence.impossible:
+    if file.fence is Fence.ACL and there.fence.impossible and not is_shut(seen, to.other, topic):
         yield Blocker("fence-complete", f"{topic}: {there.fence.impossible}")
     if phase.phase is Phase.LEAKING:
         counts = leaks(seen, to.other, topic)
@@ -325,6 +338,8 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
     leaving = to.other
     forth = seen.flows.get(leaving)
     here, there = seen.clusters[leaving].alias, seen.clusters[to].alias
+    if all(_has_left(seen, group, leaving) for group in moving.groups):
+        return []
     if forth is None:
         return [Blocker("no-flow", f"nothing copies from {here} to {there}")]
     blockers = [] if forth.at_work else [Blocker("mirror-down", f"no mirror works on {forth.name}")]
@@ -341,6 +356,14 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
         elif phase is GroupPhase.STOPPED and (why := forth.untranslated.get(group)):
             blockers.append(Blocker("not-copied", f"{group}: {why}"))
     return blockers
+
+
+def _has_left(seen: Observation, group: str, side: Side) -> bool:
+    """True if a group is at the other side, or was never at `side`."""
+    here = group_at(seen, side, group)
+    if here.members or not here.empty:
+        return False
+    return not here.offsets or group_phase(seen, group, side) in (GroupPhase.ARRIVED, GroupPhase.MOVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

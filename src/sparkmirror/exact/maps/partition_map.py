@@ -332,6 +332,8 @@ def copied_below(claims: Sequence[Claim], tail: LastBatch | None, high_watermark
     if tail is not None:
         records = unwrap(tail.last_sequence + 1, near=expected)
         downstream = tail.next_offset
+    elif newest.turn:  # whatever lies behind the start of a turn may be a later turn's
+        records, downstream = newest.sequence, newest.downstream
     elif newest.is_start:  # all records after a start are foreign
         records, downstream = newest.sequence, high_watermark
     else:

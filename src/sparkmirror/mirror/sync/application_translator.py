@@ -7,8 +7,8 @@ skipped; and back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import TracebackType
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self
 
 from sparkmirror.config import ClusterConfig, FlowConfig
@@ -20,10 +20,12 @@ from sparkmirror.exact.maps.partition_map import NOTHING_YET, PartitionMap, Unma
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_ids import same_topic
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.noted_markers import NotedMarkers, pass_over
 from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.pump.messages.control import ControlState, control_topic
 from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
 
 NOT_YET = "not copied yet"
@@ -65,6 +67,10 @@ class ApplicationTranslator:
         self._receipts_read_to = 0
         self._reached: dict[TopicPartition, ReportedProgress] = {}
         self._noted = NotedMarkers(self._client, source_alias)
+        self._control = TopicLog(self._client, control_topic(source_alias))
+        self._control_read_to = 0
+        self._words = ControlState()
+        self._source_ids: dict[str, bytes] = {}
 
     @classmethod
     def of(cls, flow: FlowConfig) -> Self:
@@ -84,7 +90,7 @@ class ApplicationTranslator:
         try:
             self._read_receipts()
             wanted = {(topic, position.partition): None for topic, position in zip(targets, stored, strict=True)}
-            maps = self._maps.refresh({partition: self._reached.get(partition) for partition in wanted})
+            maps = self._maps.refresh(self._progress(wanted))
             if not reverse:
                 self._pass_over_noted(targets, stored, maps)
         except ConnectionError as error:
@@ -96,22 +102,28 @@ class ApplicationTranslator:
             for topic, position in zip(targets, stored, strict=True)
         ]
 
-    def copied(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Copied | Unmapped]:
+    def copied(
+        self, partitions: Sequence[TopicPartition], ids: Mapping[str, bytes] = MappingProxyType({})
+    ) -> dict[TopicPartition, Copied | Unmapped]:
         """Return where each source partition's copy ends at the target.
 
-        Where nothing was ever copied a pump's report tells, if there is one. Raises `ClusterUnreachable`.
+        Where nothing was ever copied a pump's report tells, if there is one. `ids` are the present source topics' ids:
+        of a topic that was created again nothing is copied yet. Raises `ClusterUnreachable`.
         """
         remotes = {(self._remote(topic), index): (topic, index) for topic, index in partitions}
+        self._source_ids |= ids
         try:
             self._read_receipts()
-            maps = self._maps.refresh({remote: self._reached.get(remote) for remote in remotes})
+            maps = self._maps.refresh(self._progress(remotes))
         except ConnectionError as error:
             raise ClusterUnreachable(f"cluster {self._client.config.alias}: {error}") from error
         ends: dict[TopicPartition, Copied | Unmapped] = {}
         for remote, mapped in maps.items():
             told = self._reached.get(remote)
+            topic, _ = remotes[remote]
             if isinstance(mapped, PartitionMap):
-                ends[remotes[remote]] = mapped.offsets.copied
+                is_same = topic not in ids or same_topic(mapped.source_topic_id, ids[topic])
+                ends[remotes[remote]] = mapped.offsets.copied if is_same else NOTHING_YET
             elif mapped is NOTHING_YET and told is not None:
                 ends[remotes[remote]] = Copied(0, told.upstream, told.downstream)
             else:
@@ -151,6 +163,29 @@ class ApplicationTranslator:
             copies[remote], beyond[remote] = (position.topic, position.partition), mapped
         for remote, notes in self._noted.of(copies, beyond).items():
             pass_over(beyond[remote], notes)
+
+    def _progress(self, remotes: Iterable[TopicPartition]) -> dict[TopicPartition, ReportedProgress | None]:
+        """Return pumps' last reports, or where the flow ended in a topic.
+
+        Receipts are deleted after an hour or two, and then only a search back through all that others wrote behind the
+        end would tell it.
+        """
+        if not self._source_ids:
+            return {remote: self._reached.get(remote) for remote in remotes}
+        try:
+            entries, self._control_read_to = self._control.read(0, self._control_read_to)
+        except LogUnavailable as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            entries = []
+        self._words.apply(entries)
+        ended = {
+            (self._remote(topic), partition): ReportedProgress(done.copied_to(partition), downstream)
+            for topic, done in self._words.done.items()
+            if topic in self._source_ids and done.is_of(self._source_ids[topic])
+            for partition, downstream in done.reached.items()
+        }
+        return {remote: self._reached.get(remote) or ended.get(remote) for remote in remotes}
 
     def _read_receipts(self) -> None:
         """Read new receipts; only pumps know that markers alone follow the last record."""

@@ -92,9 +92,9 @@ def drained(flow: FlowConfig, topics: Collection[str]) -> Drained:
         if each.own.done is None or each.turn.side is not turn_side(flow):
             raise NotTurned(f"flow {flow.name}: no end of its turn is published for {topic}")
         ends |= {(topic, partition): end for partition, end in each.own.done.ends.items()}
-    with closing(ApplicationTranslator.of(flow)) as translator:
-        copied = translator.copied(list(ends))
-    with _client(flow, flow.source) as source:
+    with _client(flow, flow.source) as source, closing(ApplicationTranslator.of(flow)) as translator:
+        ids = {topic: there.topic_id for topic, there in source.metadata(list(topics)).items()}
+        copied = translator.copied(list(ends), ids)
         log_ends = offsets_by_leader(source, ends, LATEST, replica_id=DEBUG_CONSUMER)
     borders: dict[str, dict[int, Border]] = {topic: {} for topic in topics}
     missing: dict[TopicPartition, str] = {}
