@@ -24,8 +24,9 @@ from sparkmirror.kafka.wire.records import RecordChange
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.sample_comparison import SampleComparison, SampleRecord, compare, compare_compacted
 from sparkmirror.migrate.sample_reader import SampleReader, Samples
-from sparkmirror.mirror.sync.application_translator import NOT_YET, ApplicationTranslator, Stored, Translation
+from sparkmirror.mirror.sync.application_translator import NOT_YET, Stored, Translation
 from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.turn_translator import FlowTranslator, translator_of
 from sparkmirror.pump.transforming import transform_of
 
 RECORDS, PATIENCE_S = 20, 30.0
@@ -113,7 +114,8 @@ def rehearse(
             stack.enter_context(closing(ClusterClient(cluster, f"{flow.name}|sparkmirror-rehearsal")))
             for cluster in (flow.source, flow.target)
         )
-        translator = stack.enter_context(ApplicationTranslator.of(flow))
+        translator: FlowTranslator = translator_of(flow)
+        stack.enter_context(closing(translator))
         return _Run(flow, source, target, translator, records).run(list(groups), patience_s)
 
 
@@ -125,7 +127,7 @@ class _Run:
         flow: FlowConfig,
         source: ClusterClient,
         target: ClusterClient,
-        translator: ApplicationTranslator,
+        translator: FlowTranslator,
         records: int,
     ) -> None:
         self._flow = flow

@@ -66,6 +66,9 @@ class TurnTranslator:
         self.close()
 
 
-def translator_of(flow: FlowConfig) -> ApplicationTranslator | TurnTranslator:
+FlowTranslator = ApplicationTranslator | TurnTranslator
+
+
+def translator_of(flow: FlowConfig) -> FlowTranslator:
     """Return the translator between a flow's clusters, by all maps that tell."""
     return TurnTranslator(flow) if flow.turn else ApplicationTranslator.of(flow)
