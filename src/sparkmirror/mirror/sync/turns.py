@@ -140,6 +140,7 @@ def start_turn(flow: FlowConfig, borders: Borders) -> dict[TopicPartition, int]:
         _refuse_early(flow, topic, told[topic], parts)
     with _client(flow, flow.source) as source, _client(flow, flow.target) as target, _asking(flow):
         beginning = _Beginning(flow, source, target, due)
+        _refuse_changed(flow, due, told)
         for topic, parts in due.items():
             sequences = beginning.claim(topic, parts, told[topic])
             word = TurnStart(
@@ -173,6 +174,22 @@ def _refuse_early(flow: FlowConfig, topic: str, told: TopicTurn, parts: Mapping[
     low = [partition for partition, border in parts.items() if border.downstream < done.ends[partition]]
     if low:
         raise NotTurned(f"flow {flow.name}: {topic}-{low[0]} is not copied up to its published end")
+
+
+def _refuse_changed(flow: FlowConfig, topics: Iterable[str], told: Mapping[str, TopicTurn]) -> None:
+    """Raise `NotTurned` if another run has changed the words since.
+
+    This process may have stood still.
+    """
+    for topic, now in read_turns(flow, topics).items():
+        if _gist(now) != _gist(told[topic]):
+            raise NotTurned(f"flow {flow.name}: another run has changed the turn of {topic} meanwhile")
+
+
+def _gist(told: TopicTurn) -> tuple[object, ...]:
+    """Return the part of the words on a topic that only migrations change."""
+    ends = [words.done.ends if words.done is not None else None for words in (told.own, told.opposite)]
+    return told.own.begun, told.opposite.begun, *ends
 
 
 class _Beginning:
