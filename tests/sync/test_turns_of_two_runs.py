@@ -7,7 +7,7 @@ import pytest
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.mirror.sync import turns
 from sparkmirror.mirror.sync.turn_order import FlowWords, whose_turn
-from sparkmirror.mirror.sync.turns import NotTurned, TopicTurn
+from sparkmirror.mirror.sync.turns import NotTurned, TopicTurn, _refuse_changed
 from sparkmirror.pump.messages.control import Border, DoneTopic, TurnStart
 
 A, B = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
@@ -34,7 +34,7 @@ def test_words_that_another_run_has_changed(monkeypatch: pytest.MonkeyPatch, now
     monkeypatch.setattr(turns, "read_turns", lambda *_: {"orders": now})
     before = {"orders": told(DoneTopic(ends=ENDS))}
     if not refused:
-        turns._refuse_changed(BACK, ["orders"], before)
+        _refuse_changed(BACK, ["orders"], before)
         return
     with pytest.raises(NotTurned, match="another run has changed the turn of orders"):
-        turns._refuse_changed(BACK, ["orders"], before)
+        _refuse_changed(BACK, ["orders"], before)
