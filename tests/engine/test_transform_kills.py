@@ -86,7 +86,8 @@ def test_processes_and_workers_are_killed_under_load(
                 translated = translator.translate(queried, partition, offset)
                 assert translated.offset == bisect_left(kept, offset), translated
                 back = translator.translate(f"A.{queried}", partition, translated.offset, reverse=True)
-                assert back.offset == kept[translated.offset], back
+                # Behind the last kept record the copy has no record whose original would tell.
+                assert translated.offset == len(kept) or back.offset == kept[translated.offset], back
         assert without_offsets(copies) == [
             (each.timestamp, each.key, (each.value or b"")[::-1], ()) for each in originals if each.offset % 3
         ]
