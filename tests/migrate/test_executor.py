@@ -1,4 +1,4 @@
-"""The executor in the model world: what a hook takes, and a step that the clusters refuse for a moment."""
+"""The executor in the model world: hooks, and clusters that refuse, or can't be reached, for a moment or for ever."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import time
 from collections.abc import Callable
 from random import Random
 
+import pytest
 from tests.migrate.driver import Driver
 from tests.migrate.world import SOURCE, TARGET, World
 
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.migrate import actions, phase
 from sparkmirror.migrate.actions import Action
 from sparkmirror.migrate.executor import Code, Executor, StepEvent
-from sparkmirror.migrate.file import Hook, Hooks, Set, SwitchStep
+from sparkmirror.migrate.file import Fence, Hook, Hooks, MigrationFile, Set, SwitchStep
+from sparkmirror.migrate.hooks import HookRefused
 from sparkmirror.migrate.observation import Observation
 from sparkmirror.migrate.phase import Phase
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
@@ -26,6 +29,9 @@ class ModelHands:
         self.world, self.asked = world, asked
         self.refusals = 0
         """Number of times that the clusters refuse to begin a turn."""
+        self.noted: list[dict[str, object]] = []
+        self.told: list[str] = []
+        """What hooks were asked about."""
 
     def look(self) -> Observation:
         self.world.flow()
@@ -43,10 +49,11 @@ class ModelHands:
         """Nothing is denied to groups here."""
 
     def ask(self, hook: Hook, told: dict[str, object]) -> None:
+        self.told.append(f"{told['when']} {told['step']}")
         self.asked(hook)
 
     def note(self, told: dict[str, object]) -> None:
-        """Write nothing."""
+        self.noted.append(told)
 
 
 class LateHands(ModelHands):
@@ -115,3 +122,238 @@ def test_what_a_hook_takes_is_not_the_steps_time() -> None:
     assert outcome.code is Code.DONE
     assert written
     assert 99 in world.clusters[TARGET].topics["orders"].logs[0]
+
+
+# --- clusters that can't be reached, and undos that stop ------------------------------------------
+
+PRODUCERS = SwitchGoal(Who.PRODUCERS, TARGET)
+
+
+class Trouble(ModelHands):
+    """Hands of which `in_act` and `in_look` raise; None: do it."""
+
+    def __init__(
+        self,
+        world: World,
+        in_act: Callable[[Action], Exception | None] = lambda _: None,
+        in_look: Callable[[], Exception | None] = lambda: None,
+    ) -> None:
+        super().__init__(world)
+        self.in_act, self.in_look = in_act, in_look
+
+    def look(self) -> Observation:
+        if error := self.in_look():
+            raise error
+        return super().look()
+
+    def act(self, action: Action, seen: Observation) -> None:
+        if error := self.in_act(action):
+            raise error
+        super().act(action, seen)
+
+
+def in_haste(driver: Driver, **others: object) -> MigrationFile:
+    """The driver's file with short limits."""
+    policies = driver.file.policies.model_copy(update={"fence": 0.3, "drain": 0.2, "empty": 0.2})
+    return driver.file.model_copy(update={"policies": policies, **others})
+
+
+def times(count: int, error: Exception) -> Callable[..., Exception | None]:
+    """Raise so many times."""
+    left = [error] * count
+    return lambda *_: left.pop() if left else None
+
+
+@pytest.mark.parametrize("error", [ClusterUnreachable("A: a broker restarts"), ConnectionError("A: a broker restarts")])
+def test_a_broker_that_restarts_is_waited_for(error: Exception) -> None:
+    world, driver = world_with_records()
+    began: list[StepEvent] = []
+    look = times(2, error)
+    hands = Trouble(world, times(2, error), lambda: look() if began else None)
+    outcome = Executor(driver.file, hands, began.append).run(driver.one, PRODUCERS)
+    assert outcome.code is Code.DONE
+    assert "A: a broker restarts" in [each.words for each in began if each.kind == "waits"]
+
+
+@pytest.mark.parametrize("kind", [actions.Deny, actions.Publish])
+def test_a_cluster_that_refuses_too_long_undoes_the_switch(kind: type[Action]) -> None:
+    world, driver = world_with_records()
+    hands = Trouble(world, lambda action: ConnectionError("A: gone") if isinstance(action, kind) else None)
+    outcome = Executor(in_haste(driver), hands, lambda _: None).run(driver.one, PRODUCERS)
+    assert outcome.code is Code.UNDONE
+    assert "A: gone; everything is undone" in outcome.words
+    assert phase.set_phase(hands.look(), driver.one).phase is Phase.COPYING
+    assert not world.clusters[SOURCE].topics["orders"].added
+
+
+def test_an_undo_that_reaches_no_cluster_says_what_may_be_denied() -> None:
+    """Nobody has looked since the denials."""
+    world, driver = world_with_records()
+
+    def look() -> Exception | None:
+        return ConnectionError("A: gone") if world.clusters[SOURCE].topics["orders"].added else None
+
+    outcome = Executor(in_haste(driver), Trouble(world, in_look=look), lambda _: None).run(driver.one, PRODUCERS)
+    assert outcome.code is Code.STUCK
+    assert "everything is undone" not in outcome.words
+    assert "perhaps also: deny WRITE on orders at A to User:batch, User:shop" in outcome.words
+    assert "`sparkmirror migration switch producers FILE --set shop --back` continues" in outcome.words
+
+
+def test_an_undo_that_reaches_no_cluster_says_what_was_seen_last() -> None:
+    world, driver = world_with_records()
+    begun: list[StepEvent] = []
+
+    def gone(*_: object) -> Exception | None:
+        published = [each for each in begun if each.kind == "begins" and each.words.startswith("publish")]
+        return ConnectionError("A: gone") if published else None
+
+    hands = Trouble(world, gone, gone)
+    outcome = Executor(in_haste(driver), hands, begun.append).run(driver.one, PRODUCERS)
+    assert outcome.code is Code.STUCK
+    assert "WRITE on orders at A is denied to User:batch, User:shop" in outcome.words
+    assert [each["what"] for each in hands.noted][-1] == "stuck"
+
+
+def test_what_an_undo_is_refused_for_a_moment_it_does_later() -> None:
+    world, driver = world_with_records()
+    refused = times(3, NotTurned("orders-0: not yet"))
+
+    def act(action: Action) -> Exception | None:
+        if isinstance(action, actions.Arm) and action.leaving is SOURCE:
+            return HookRefused(Hook(run="./no"), "exit code 1")
+        return refused() if isinstance(action, actions.Withdraw) else None
+
+    hands = Trouble(world, act)
+    outcome = Executor(in_haste(driver), hands, lambda _: None).run(driver.one, PRODUCERS)
+    assert outcome.code is Code.UNDONE
+    assert not refused()
+    assert phase.set_phase(hands.look(), driver.one).phase is Phase.COPYING
+
+
+def test_an_undo_that_is_refused_too_long_is_not_called_undone() -> None:
+    world, driver = world_with_records()
+
+    def act(action: Action) -> Exception | None:
+        return NotTurned("not now") if isinstance(action, (actions.Arm, actions.Withdraw)) else None
+
+    outcome = Executor(in_haste(driver), Trouble(world, act), lambda _: None).run(driver.one, PRODUCERS)
+    assert outcome.code is Code.STUCK
+    assert "the ends of orders at A are published" in outcome.words
+
+
+def test_a_start_hook_that_refuses_is_told() -> None:
+    world = World(topics=("orders",), groups=(), partitions=1, fence=Fence.HOOK)
+    driver = Driver(world, Random(1), faults=False)
+
+    def act(action: Action) -> Exception | None:
+        refuses = isinstance(action, actions.Open) or (isinstance(action, actions.Publish) and action.leaving is SOURCE)
+        return HookRefused(Hook(run="./start --token s3cret"), "exit code 1", b"the answer") if refuses else None
+
+    hands = Trouble(world, act)
+    outcome = Executor(driver.file, hands, lambda _: None).run(driver.one, PRODUCERS)
+    assert outcome.code is Code.STUCK
+    assert "the producers of orders are stopped" in outcome.words
+    assert "the answer" in outcome.words
+    assert "hook ./start: exit code 1" in str(hands.noted[-1])
+    assert "s3cret" not in str(hands.noted)
+    assert "answer" not in str(hands.noted)
+
+
+def test_a_command_that_was_not_reached_is_asked_again() -> None:
+    """That the producers shall stop is noted, and then A is gone: their command has not run, whatever ends do."""
+    world = World(topics=("orders",), groups=(), partitions=1, fence=Fence.HOOK)
+    driver = Driver(world, Random(1), faults=False)
+    refused, acts = times(1, ConnectionError("A: gone")), []
+
+    class Noted(ModelHands):
+        def act(self, action: Action, seen: Observation) -> None:
+            super().act(action, seen)
+            if isinstance(action, actions.Deny):
+                acts.append(action)
+                if error := refused():
+                    raise error
+
+    hands = Noted(world)
+    hands.look()
+    assert Executor(driver.file, hands, lambda _: None).run(driver.one, PRODUCERS).code is Code.DONE
+    assert len(acts) == 2
+
+
+@pytest.mark.parametrize(("step", "stops"), [(SwitchStep.ARM, 0), (SwitchStep.OPEN, 1)])
+def test_a_command_stops_at_the_target_whom_it_has_started_there(step: SwitchStep, stops: int) -> None:
+    """Before producers were let in, an undo needs no command that stops them."""
+    world = World(topics=("orders",), groups=(), partitions=1, fence=Fence.HOOK)
+    driver = Driver(world, Random(1), faults=False)
+    acted: list[Action] = []
+
+    class Keeps(ModelHands):
+        def act(self, action: Action, seen: Observation) -> None:
+            acted.append(action)
+            super().act(action, seen)
+
+    def refuse(hook: Hook) -> None:
+        raise HookRefused(hook, "exit code 1")
+
+    no = Hooks(after={step: (Hook(run="./no"),)}, fence=driver.file.hooks.fence)
+    file = driver.file.model_copy(update={"hooks": no})
+    assert Executor(file, Keeps(world, refuse), lambda _: None).run(driver.one, PRODUCERS).code is Code.UNDONE
+    commands = [each for each in acted if isinstance(each, actions.Deny) and each.fence is Fence.HOOK]
+    assert len([each for each in commands if each.leaving is TARGET]) == stops
+    assert world.running == {SOURCE: True, TARGET: False}
+
+
+class Members(ModelHands):
+    """Hands in a world where nobody stops one of the groups."""
+
+    def act(self, action: Action, seen: Observation) -> None:
+        if isinstance(action, actions.WaitEmpty):
+            for name in set(action.names) - {"stays"}:
+                self.world.clusters[action.leaving].groups[name].members = 0
+        else:
+            super().act(action, seen)
+
+
+def test_groups_that_moved_in_earlier_batches_are_named() -> None:
+    groups = ("first", "second", "stays", "later")
+    world = World(topics=("orders",), groups=groups, partitions=1)
+    driver = Driver(world, Random(1), faults=False)
+    file = in_haste(driver)
+    file = file.model_copy(update={"policies": file.policies.model_copy(update={"batch": 1})})
+    outcome = Executor(file, Members(world), lambda _: None).run(driver.one, SwitchGoal(Who.CONSUMERS, TARGET))
+    assert outcome.code is Code.UNDONE
+    assert "everything is undone" not in outcome.words
+    assert "the move of stays is undone; first, second moved before, and stay" in outcome.words
+    assert "`sparkmirror migration switch consumers FILE --set shop --back` takes them back" in outcome.words
+
+
+# --- hooks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", list(Who))
+def test_each_steps_hooks_are_asked_once_around_its_actions(who: Who) -> None:
+    world = World(topics=("orders",), groups=("billing",), partitions=1)
+    world.write(SOURCE, "orders", 0)
+    driver = Driver(world, Random(1), faults=False)
+    every: dict[SwitchStep, tuple[Hook, ...]] = dict.fromkeys(
+        SwitchStep, (Hook(run="https://me:s3cret@flags/x?s3cret"),)
+    )
+    file = driver.file.model_copy(update={"hooks": Hooks(before=every, after=every)})
+    hands = ModelHands(world)
+    told: list[StepEvent] = []
+    assert Executor(file, hands, told.append).run(driver.one, SwitchGoal(who, TARGET)).code is Code.DONE
+    assert {each.words for each in told if each.kind == "hook"} == {"https://flags/x"}
+    whole = {Who.ALL: ["consumers", "producers"]}.get(who, [str(who)])
+    assert hands.told[: len(whole)] == [f"before {each}" for each in whole]
+    assert hands.told[-len(whole) :] == [f"after {each}" for each in reversed(whole)]
+    assert len(set(hands.told)) == len(hands.told)
+    assert {each.split()[1] for each in hands.told if each.startswith("before")} == {
+        each.split()[1] for each in hands.told if each.startswith("after")
+    }
+    if who is Who.PRODUCERS:
+        assert [each for each in hands.told if "fence" in each or "publish" in each] == [
+            "before fence",
+            "after fence",
+            "before publish",
+            "after publish",
+        ]

@@ -67,7 +67,8 @@ def switch(
     policy undoes the switch. If the program is killed, the same command continues.
 
     Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, 2 a file is wrong, 3 a cluster
-    can't be reached, 4 time was up or a hook said no, and all is undone.
+    can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5 the undo
+    stopped half way, and the last line says what is left.
 
     Example: sparkmirror migration switch consumers migration.yaml --set shop
     """
@@ -90,7 +91,8 @@ def reverse(
     The same steps as `switch`, with the clusters exchanged; also days later.
 
     Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, 2 a file is wrong, 3 a cluster
-    can't be reached, 4 time was up or a hook said no, and all is undone.
+    can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5 the undo
+    stopped half way, and the last line says what is left.
 
     Example: sparkmirror migration reverse migration.yaml --set shop
     """

@@ -1,26 +1,28 @@
 """Carry out a plan: look, act, and look again, until the plan is empty.
 
 A plan needs no memory of earlier looks. After a killed run the same verb continues, because the next look shows the
-clusters' state. If a step runs out of time, or a hook refuses, the executor undoes the switch.
+clusters' state. If a step runs out of time, or a hook refuses, the executor undoes the switch. A cluster that refuses,
+or can't be reached, is tried again until the step's time is up.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import partial
 from typing import Protocol
 
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.migrate import phase, switch_plan
-from sparkmirror.migrate.actions import Action
+from sparkmirror.migrate.actions import Action, Open
 from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set, SwitchStep
-from sparkmirror.migrate.hooks import HookRefused
+from sparkmirror.migrate.hooks import HookRefused, payload, shown
+from sparkmirror.migrate.left_behind import command_back, left_behind
 from sparkmirror.migrate.observation import Observation
 from sparkmirror.migrate.phase import Blocker
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
-from sparkmirror.mirror.sync.turns import NotTurned
 
 POLL_S = 0.05
 """Pause between two looks while a step waits, in seconds."""
@@ -35,6 +37,8 @@ class Code(IntEnum):
     """A blocker stands in the way: the switch does not begin."""
     UNDONE = 4
     """Time was up, or a hook refused: the switch is undone."""
+    STUCK = 5
+    """The undo, or a switch in batches, stopped half way: the words say what is left."""
 
 
 class Hands(Protocol):
@@ -46,7 +50,7 @@ class Hands(Protocol):
     def act(self, action: Action, seen: Observation) -> None:
         """Do the rest of an action.
 
-        Raises `SparkMirrorError`s and `ConnectionError`s.
+        Raises `HookRefused` for good, other `SparkMirrorError`s and `ConnectionError`s for now.
         """
 
     def readmit(self, moving_set: Set, goal: SwitchGoal) -> None:
@@ -92,6 +96,34 @@ _PEOPLES = frozenset({SwitchStep.EMPTY})
 """Steps that wait for people, not for clusters."""
 
 
+class _Patience:
+    """A step's time: what it waits for is told, until its limit."""
+
+    def __init__(self, words: str, limit_s: float, tell: Callable[[StepEvent], None], number: int = 0) -> None:
+        self.words = words
+        self._limit_s = limit_s
+        self._tell = tell
+        self._number = number
+        self._told = ""
+        self.restart()
+
+    def restart(self) -> None:
+        self._since = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._since
+
+    def wait(self, told: str) -> None:
+        """Pause; raises `TimeUp` at the limit."""
+        if self.seconds > self._limit_s:
+            raise TimeUp(f"{self.words}: not within {self.seconds:.0f} s: {told or 'not seen'}")
+        if told != self._told:
+            self._told = told
+            self._tell(StepEvent(kind="waits", words=told, seconds=self.seconds, number=self._number))
+        time.sleep(POLL_S)
+
+
 class Executor:
     """Switch a set, and call `tell` with each event."""
 
@@ -100,15 +132,39 @@ class Executor:
         self._hands = hands
         self._tell = tell
         self._people_s = 0.0
+        self._seen: Observation
+        """The last observation."""
+        self._unseen = ""
+        """An action in words that may have an effect, if nobody has looked since."""
+        self._opened = False
+        """True if this run has begun to let producers in at the goal's side."""
 
     def run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
         """Bring a set to a goal.
 
-        Raises the clusters' `SparkMirrorError`s and `ConnectionError`s; the next run continues.
+        Consumers move in batches; each is a switch of its own, with its hooks, and is undone by itself. Raises
+        `SparkMirrorError`s and `ConnectionError`s of the first look; nothing is changed then.
         """
+        parts = batches(moving_set, self._file.policies.batch) if goal.who is Who.CONSUMERS else [moving_set]
+        outcome = SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: nothing is left to do")
+        done: list[str] = []
+        for part in parts:
+            try:
+                outcome = self._run(part, goal)
+            except (SparkMirrorError, ConnectionError) as error:
+                if not done:
+                    raise
+                outcome = SwitchOutcome(code=Code.STUCK, words=f"{moving_set.name}: {error}")
+            if outcome.code is not Code.DONE:
+                stay = f"; {', '.join(done)} moved before, and stay: `{command_back(goal, moving_set)}` takes them back"
+                return replace(outcome, words=outcome.words + stay) if done else outcome
+            done += part.groups
+        return outcome
+
+    def _run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
         begun = time.monotonic()
-        self._people_s = 0.0
-        seen = self._hands.look()
+        self._people_s, self._opened, self._unseen = 0.0, False, ""
+        seen = self._seen = self._hands.look()
         plan = switch_plan.plan(self._file, seen, moving_set, goal)
         if not plan:
             return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: nothing is left to do")
@@ -118,14 +174,10 @@ class Executor:
                 self._tell(StepEvent(kind="blocked", words=str(blocker)))
             return SwitchOutcome(code=Code.BLOCKED, words=f"{moving_set.name}: {blockers[0]}", blockers=tuple(blockers))
         try:
-            self._hooks(_whole_step(goal), moving_set, goal, before=True)
             self._steps(seen, moving_set, goal)
-            self._hooks(_whole_step(goal), moving_set, goal, before=False)
         except (TimeUp, HookRefused) as error:
             self._tell(StepEvent(kind="undo", words=str(error)))
-            self._undo(moving_set, goal)
-            self._note(moving_set, goal, "undone", str(error))
-            return SwitchOutcome(code=Code.UNDONE, words=f"{moving_set.name}: {error}; everything is undone")
+            return self._take_back(moving_set, goal, error)
         seconds = time.monotonic() - begun - self._people_s
         self._note(moving_set, goal, "done", f"{seconds:.2f} s")
         return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: done", seconds=seconds)
@@ -141,80 +193,124 @@ class Executor:
         return [each for each in blockers if each.id not in waited]
 
     def _steps(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> None:
-        number, current, since, waits, words = 0, None, time.monotonic(), "", ""
-        while todo := switch_plan.plan(self._file, seen, moving_set, goal):
+        """Carry the plan out.
+
+        Each step's hooks are asked once, around all of the step's actions.
+        """
+        whole = _whole_steps(goal)
+        begun: list[SwitchStep] = []
+        over: set[SwitchStep] = set()
+        number, current = 0, None
+        patience = _Patience(moving_set.name, self._file.policies.fence, self._tell)
+        while True:
+            todo = switch_plan.plan(self._file, seen, moving_set, goal)
+            left = {*whole, *(each.step for each in todo)} if todo else set()
+            ended = [step for step in reversed(begun) if step not in left and step not in over]
+            over.update(ended)
+            if self._hooks(ended, moving_set, goal, before=False):
+                patience.restart()
+                seen = self._look(patience)
+                continue  # a hook may take minutes: what it was asked about may look different now
+            if not todo:
+                return
             action = todo[0]
-            if current is None or type(action) is not type(current):
-                number, current, since, waits = number + 1, action, time.monotonic(), ""
-                words = action.words(seen)  # of what is to be done: later words no longer count what is done
-                self._tell(StepEvent(kind="begins", words=words, number=number))
-                if self._hooks(action.step, moving_set, goal, before=True):
-                    seen, since = self._hands.look(), time.monotonic()
-                    continue  # a hook may take minutes: what it was asked about may look different now
-            refused = ""
-            try:
-                self._hands.act(action, seen)
-            except NotTurned as error:  # somebody has written since the look, or a copy lost records
-                refused = str(error)
-            seen = self._hands.look()
-            seconds = time.monotonic() - since
+            if type(action) is not type(current):
+                number, current = number + 1, action
+                # Words of what is to be done: later words no longer count what is done.
+                wait_s = action.wait_s(self._file.policies)
+                patience = _Patience(action.words(seen), wait_s, self._tell, number)
+                self._tell(StepEvent(kind="begins", words=patience.words, number=number))
+                begins = [step for step in (*whole, action.step) if step not in begun]
+                begun += begins
+                if self._hooks(begins, moving_set, goal, before=True):
+                    patience.restart()
+                    seen = self._look(patience)
+                    continue
+                self._opened |= isinstance(action, Open)
+            seen, refused = self._act(action, seen, patience)
             if action.seen(seen):
+                seconds, current = patience.seconds, None
                 self._people_s += seconds if action.step in _PEOPLES else 0.0
-                self._tell(StepEvent(kind="done", words=words, seconds=seconds, number=number))
+                self._tell(StepEvent(kind="done", words=patience.words, seconds=seconds, number=number))
                 self._note(moving_set, goal, type(action).__name__, f"{seconds:.3f} s")
-                self._hooks(action.step, moving_set, goal, before=False)
                 continue
-            told = action.waits_for(seen) or refused
-            if seconds > action.wait_s(self._file.policies):
-                raise TimeUp(f"{words}: not within {seconds:.0f} s: {told or 'not seen'}")
-            if told != waits:
-                waits = told
-                self._tell(StepEvent(kind="waits", words=told, seconds=seconds, number=number))
-            time.sleep(POLL_S)
+            patience.wait(refused or action.waits_for(seen))
+
+    def _act(self, action: Action, seen: Observation, patience: _Patience) -> tuple[Observation, str]:
+        """Act and look again.
+
+        Return what is seen, and why the clusters refuse the action for now; empty if they don't.
+        """
+        while True:
+            self._unseen = action.words(seen) if action.undo(seen) else ""
+            refused = _refusal(partial(self._hands.act, action, seen))
+            seen = self._look(patience)
+            if not refused or not action.seen(seen):
+                return seen, refused
+            patience.wait(refused)  # a part that no observation shows, such as a command, may be missing
+
+    def _look(self, patience: _Patience) -> Observation:
+        """Look until the clusters answer; raises `TimeUp`."""
+        while refused := _refusal(self._look_once):
+            patience.wait(refused)
+        return self._seen
+
+    def _look_once(self) -> None:
+        self._seen = self._hands.look()
+        self._unseen = ""
+
+    def _take_back(self, moving_set: Set, goal: SwitchGoal, why: TimeUp | HookRefused) -> SwitchOutcome:
+        """Undo a switch, or say what is left of it."""
+        try:
+            self._undo(moving_set, goal)
+        except (TimeUp, HookRefused) as error:
+            left = "; ".join(left_behind(self._seen, moving_set, goal)) or "nothing that the last look has shown"
+            left += f"; perhaps also: {self._unseen}" if self._unseen else ""
+            self._note(moving_set, goal, "stuck", f"{_kept(why)}; the undo: {_kept(error)}; left: {left}")
+            words = f"{why}; NOT all is undone: {error}. Left, as last seen: {left}."
+            words += f" `{command_back(goal, moving_set)}` continues the undo"
+            return SwitchOutcome(code=Code.STUCK, words=f"{moving_set.name}: {words}")
+        self._note(moving_set, goal, "undone", _kept(why))
+        what = f"the move of {', '.join(moving_set.groups)}" if goal.who is Who.CONSUMERS else "everything"
+        return SwitchOutcome(code=Code.UNDONE, words=f"{moving_set.name}: {why}; {what} is undone")
 
     def _undo(self, moving_set: Set, goal: SwitchGoal) -> None:
-        """Bring the set back by the plan for the opposite goal, without the steps' hooks."""
+        """Bring the set back by the plan for the opposite goal, without the steps' hooks.
+
+        Raises `TimeUp`, and `HookRefused` by the fence's hooks.
+        """
+        policies = self._file.policies
+        patience = _Patience("undoing", 2 * (policies.fence + policies.drain), self._tell)
         if goal.who is not Who.PRODUCERS:
-            self._hands.readmit(moving_set, goal)
+            while refused := _refusal(partial(self._hands.readmit, moving_set, goal)):
+                patience.wait(refused)
         if goal.who is Who.CONSUMERS:
             return
         back = SwitchGoal(Who.PRODUCERS, goal.at.other)
-        until = time.monotonic() + 2 * (self._file.policies.fence + self._file.policies.drain)
-        # The goal's side let no producer in, so the way back needs no fence by people or by hooks.
-        file = self._file.model_copy(update={"fence": Fence.ACL if self._file.fence is Fence.ACL else Fence.NONE})
-        seen = self._hands.look()
+        file = self._file
+        if file.fence is Fence.HOOK and not self._opened:
+            # The goal's side let no producer in, so the way back needs no command that stops them.
+            file = file.model_copy(update={"fence": Fence.NONE})
+        seen, words = self._look(patience), ""
         while todo := switch_plan.plan(file, seen, moving_set, back):
-            self._tell(StepEvent(kind="undo", words=todo[0].words(seen)))
-            self._hands.act(todo[0], seen)
-            seen = self._hands.look()
-            if time.monotonic() > until:
-                raise TimeUp(f"undoing: {todo[0].words(seen)}: not in time; `--back` continues")
-            time.sleep(POLL_S)
-        if self._file.hooks.fence is not None and self._file.fence is Fence.HOOK:
-            self._hands.ask(self._file.hooks.fence.start, self._told(moving_set, goal, SwitchStep.FENCE, "undo"))
+            action = todo[0]
+            if action.words(seen) != words:
+                words = action.words(seen)
+                self._tell(StepEvent(kind="undo", words=words))
+            seen, refused = self._act(action, seen, patience)
+            if not action.seen(seen):
+                patience.wait(refused or action.waits_for(seen))
 
-    def _hooks(self, step: SwitchStep, moving_set: Set, goal: SwitchGoal, *, before: bool) -> bool:
-        """Ask a step's hooks; return True if the step has hooks."""
-        hooks = (self._file.hooks.before if before else self._file.hooks.after).get(step, ())
-        begun = time.monotonic()
-        for hook in hooks:
-            self._tell(StepEvent(kind="hook", words=hook.run))
-            self._hands.ask(hook, self._told(moving_set, goal, step, "before" if before else "after"))
+    def _hooks(self, steps: Sequence[SwitchStep], moving_set: Set, goal: SwitchGoal, *, before: bool) -> bool:
+        """Ask steps' hooks; return True if the steps have any."""
+        hooks = self._file.hooks.before if before else self._file.hooks.after
+        begun, when = time.monotonic(), "before" if before else "after"
+        asked = [(step, hook) for step in steps for hook in hooks.get(step, ())]
+        for step, hook in asked:
+            self._tell(StepEvent(kind="hook", words=shown(hook)))
+            self._hands.ask(hook, payload(self._file, moving_set, who=goal.who, to=goal.at, step=step, when=when))
         self._people_s += time.monotonic() - begun
-        return bool(hooks)
-
-    def _told(self, moving_set: Set, goal: SwitchGoal, step: SwitchStep, when: str) -> dict[str, object]:
-        return {
-            "migration": self._file.name,
-            "set": moving_set.name,
-            "owner": moving_set.owner,
-            "topics": list(moving_set.topics),
-            "groups": list(moving_set.groups),
-            "who": str(goal.who),
-            "to": str(goal.at),
-            "step": str(step),
-            "when": when,
-        }
+        return bool(asked)
 
     def _note(self, moving_set: Set, goal: SwitchGoal, what: str, words: str) -> None:
         self._hands.note(
@@ -222,8 +318,28 @@ class Executor:
         )
 
 
-def _whole_step(goal: SwitchGoal) -> SwitchStep:
-    return SwitchStep.CONSUMERS if goal.who is Who.CONSUMERS else SwitchStep.PRODUCERS
+def _refusal(do: Callable[[], None]) -> str:
+    """Do something; return why the clusters refuse it for now, empty if they don't.
+
+    A broker may restart, somebody may have written since the look, or a copy has lost records.
+    """
+    try:
+        do()
+    except HookRefused:
+        raise
+    except (SparkMirrorError, ConnectionError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _kept(error: TimeUp | HookRefused) -> str:
+    return error.for_evidence if isinstance(error, HookRefused) else str(error)
+
+
+def _whole_steps(goal: SwitchGoal) -> tuple[SwitchStep, ...]:
+    """Return the steps that stand for the whole switch."""
+    consumers = () if goal.who is Who.PRODUCERS else (SwitchStep.CONSUMERS,)
+    return consumers if goal.who is Who.CONSUMERS else (*consumers, SwitchStep.PRODUCERS)
 
 
 def batches(moving_set: Set, size: int) -> list[Set]:

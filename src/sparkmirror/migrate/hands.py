@@ -11,11 +11,11 @@ from sparkmirror.kafka.cluster.write_fence import read_denials, write_denials, w
 from sparkmirror.migrate import actions, phase
 from sparkmirror.migrate.actions import Action
 from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set
-from sparkmirror.migrate.hooks import ask
+from sparkmirror.migrate.hooks import payload
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.observe import PairObserver
 from sparkmirror.migrate.pair import Pair
-from sparkmirror.migrate.switch_plan import SwitchGoal
+from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 from sparkmirror.migrate.writers import Writing
 from sparkmirror.mirror.sync.migration_words import fence_key
 from sparkmirror.pump.messages.control import DoneTopic
@@ -30,7 +30,10 @@ class RealHands:
         self._writing = writing
         self._observer = PairObserver(file, pair)
         self._asked: set[tuple[str, ...]] = set()
-        """Topics with producers that a hook has stopped, or started, in this run."""
+        """Topics with producers that a hook has stopped, or started, in this run.
+
+        With the side where they go.
+        """
         self._tried: dict[Side, set[str]] = {side: set() for side in Side}
         self._own: dict[Side, set[str]] = {side: {own} for side, own in pair.named.items() if own}
         """The mirror's principals by side, by name or as trials have found them."""
@@ -39,7 +42,7 @@ class RealHands:
         return self._observer.look()
 
     def ask(self, hook: Hook, told: dict[str, object]) -> None:
-        ask(hook, told)
+        self._writing.ask(hook, told)
 
     def note(self, told: dict[str, object]) -> None:
         self._writing.note(told)
@@ -71,7 +74,7 @@ class RealHands:
         if action.fence is not Fence.ACL and (stopped := action.to_stop(seen)):
             self._writing.note_stopped(stopped, stopped=True)
         if action.fence is Fence.HOOK and self._file.hooks.fence is not None:
-            self._once("stop", action.names, self._file.hooks.fence.stop)
+            self._once("stop", action, self._file.hooks.fence.stop)
         if action.fence is not Fence.ACL:
             return
         for topic in action.names:
@@ -108,7 +111,7 @@ class RealHands:
         if ungranted := action.ungranted(seen):
             self._grant(action.leaving, ungranted)
         if self._file.fence is Fence.HOOK and self._file.hooks.fence is not None:
-            self._once("start", action.names, self._file.hooks.fence.start)
+            self._once("start", action, self._file.hooks.fence.start)
         if started := action.to_start(seen):
             self._writing.note_stopped(started, stopped=False)
 
@@ -148,7 +151,9 @@ class RealHands:
             self._writing.remove_acls(side, added)
             self._writing.note_fence(side, resource, name, ())
 
-    def _once(self, what: str, topics: tuple[str, ...], hook: Hook) -> None:
-        if (what, *topics) not in self._asked:
-            self._asked.add((what, *topics))
-            self.ask(hook, {"migration": self._file.name, "topics": list(topics), "step": what})
+    def _once(self, when: str, action: Action, hook: Hook) -> None:
+        if (asked := (when, action.arriving, *action.names)) not in self._asked:
+            moving = next(each for each in self._file.sets if action.names[0] in each.topics)
+            moving = moving.model_copy(update={"topics": action.names})
+            self._asked.add(asked)
+            self.ask(hook, payload(self._file, moving, who=Who.PRODUCERS, to=action.arriving, step="fence", when=when))

@@ -17,7 +17,7 @@ from sparkmirror.migrate.change_plan import change_plan
 from sparkmirror.migrate.checks import CheckResult, run_checks
 from sparkmirror.migrate.checks.gather import gather
 from sparkmirror.migrate.evidence import Evidence
-from sparkmirror.migrate.executor import Code, Executor, StepEvent, SwitchOutcome, batches
+from sparkmirror.migrate.executor import Executor, StepEvent, SwitchOutcome
 from sparkmirror.migrate.file import MigrationFile, Set, read_file
 from sparkmirror.migrate.hands import RealHands
 from sparkmirror.migrate.observation import Observation, Side
@@ -25,7 +25,7 @@ from sparkmirror.migrate.pair import Pair, flows_of
 from sparkmirror.migrate.phase import Blocker, Phase, SetVerdict
 from sparkmirror.migrate.planned_changes import PlannedChanges
 from sparkmirror.migrate.rehearsal import RECORDS, Rehearsal, rehearse
-from sparkmirror.migrate.switch_plan import SwitchGoal, Who
+from sparkmirror.migrate.switch_plan import SwitchGoal
 from sparkmirror.migrate.writers import ClusterWriters, DryWriters, Writing
 
 
@@ -154,18 +154,8 @@ class Migration:
         ]
 
     def switch(self, moving: Set, goal: SwitchGoal, on_step: Callable[[StepEvent], None]) -> SwitchOutcome:
-        """Bring a set to its goal.
-
-        Consumers move in batches; each batch is undone by itself.
-        """
-        executor = Executor(self.file, self.hands(self.writers()), on_step)
-        parts = batches(moving, self.file.policies.batch) if goal.who is Who.CONSUMERS else [moving]
-        outcome = SwitchOutcome(code=Code.DONE, words=f"{moving.name}: nothing is left to do")
-        for part in parts:
-            outcome = executor.run(part, goal)
-            if outcome.code is not Code.DONE:
-                break
-        return outcome
+        """Bring a set to its goal."""
+        return Executor(self.file, self.hands(self.writers()), on_step).run(moving, goal)
 
     def complete(self, names: Sequence[Set]) -> list[Blocker]:
         """Give up the way back of sets that have moved.

@@ -20,7 +20,9 @@ from sparkmirror.kafka.cluster.groups import Committed, Groups
 from sparkmirror.kafka.cluster.own_principals import own_among
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.migrate import hooks
 from sparkmirror.migrate.evidence import Evidence
+from sparkmirror.migrate.file import Hook
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.pair import Pair
 from sparkmirror.mirror.sync.turns import drained, start_turn
@@ -64,6 +66,9 @@ class Writing(Protocol):
 
     def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
         """Begin the turn of the flow from `side`, after the other flow's ends."""
+
+    def ask(self, hook: Hook, told: Mapping[str, object]) -> None:
+        """Run a hook, which may change whatever it likes; raises `HookRefused`."""
 
     def note(self, told: Mapping[str, object]) -> None:
         """Write a line of evidence. No error: a switch doesn't depend on it."""
@@ -110,6 +115,9 @@ class ClusterWriters:
 
     def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
         start_turn(self._pair.flows[side], drained(self._pair.flows[side.other], topics).borders)
+
+    def ask(self, hook: Hook, told: Mapping[str, object]) -> None:
+        hooks.ask(hook, told)
 
     def note(self, told: Mapping[str, object]) -> None:
         try:
@@ -163,6 +171,9 @@ class DryWriters:
     def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
         for topic in topics:
             self._would(side.other, f"begin the turn of {self._pair.flows[side].name} in {topic}")
+
+    def ask(self, hook: Hook, told: Mapping[str, object]) -> None:
+        self._say(f"would {'post to' if hook.is_url else 'run'} `{hooks.shown(hook)}`")
 
     def note(self, told: Mapping[str, object]) -> None:
         """Say nothing: evidence is of what was done."""
