@@ -142,7 +142,7 @@ def _switch(
     worst = Code.DONE
     with Migration.load(path, secrets) as moving:
         for plan in moving.plan(goal, name):
-            if output is Format.TEXT:
+            if output is Format.TEXT and (plan.actions or dry_run):
                 _announce(plan)
             if dry_run:
                 plan.dry_run(lambda line: typer.echo(f"  {line}"))
