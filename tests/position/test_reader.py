@@ -281,6 +281,7 @@ def test_stragglers_behind_the_start_of_a_turn_are_stepped_over(flow: Flow) -> N
 def test_stragglers_behind_a_later_turns_start_are_stepped_over_without_a_state(forgetful_flow: Flow) -> None:
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)
+    wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
     flow.target.append(flow.target_topic, 4)
     flow.claim(_turn(flow, COPIED + 4, COPIED))
     flow.target.append(flow.target_topic, 2)
