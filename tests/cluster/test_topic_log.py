@@ -46,8 +46,14 @@ class PlayedCluster:
         """Leaders whose next answer is lost."""
         self.silent_about = -1
         """A partition that no answer names."""
+        self.absent_for = 0
+        """How often brokers don't know the topic yet."""
+        self.looks = 0
 
     def metadata(self, _: list[str]) -> dict[str, TopicLeaders]:
+        self.looks += 1
+        if self.looks <= self.absent_for:
+            return {TOPIC: TopicLeaders(TOPIC, bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {})}
         return {TOPIC: TopicLeaders(TOPIC, bytes(16), 0, {index: PartitionLeader(index % 2, 0) for index in range(4)})}
 
     def broker(self, leader: int) -> PlayedConnection:
@@ -226,3 +232,17 @@ def test_a_bomb_of_tiny_records_is_not_read_to_its_end(monkeypatch: pytest.Monke
     monkeypatch.setattr(topic_log, "_MOST_RECORDS", 900)
     with pytest.raises(LogUnavailable, match="an answer has more than 900 records"):
         Answers(batch_at(0, 1000, GZIP), 1000).read(0, 0)
+
+
+@pytest.mark.parametrize(("may_be_absent", "looks"), [(False, [5, 5]), (True, [2, 1])])
+def test_a_topic_that_is_absent(cluster: PlayedCluster, may_be_absent: bool, looks: list[int]) -> None:
+    """One that may be absent costs little; one that was just made is looked for again and again."""
+    cluster.absent_for = 1000
+    log = TopicLog(cast("ClusterClient", cluster), TOPIC, may_be_absent=may_be_absent)
+    for number in looks:
+        before = cluster.looks
+        with pytest.raises(LogUnavailable):
+            assert log.partitions
+        assert cluster.looks - before == number
+    cluster.absent_for = 0
+    assert log.partitions == 4

@@ -319,7 +319,7 @@ class _Slow:
     def __init__(self, pair: Pair, side: Side) -> None:
         self._flow = pair.flows[side]
         client = pair.clients[side.other]
-        self._ledger = TopicLog(client, losses_topic(self._flow.source.alias))
+        self._ledger = TopicLog(client, losses_topic(self._flow.source.alias), may_be_absent=True)
         self._read_at = -_STATUS_S
         self.at_work = False
         self.standbys = 0

@@ -72,7 +72,8 @@ class Pair:
             side: self._stack.enter_context(ApplicationTranslator.of(flow)) for side, flow in flows.items()
         }
         self.controls = {
-            side: TopicLog(self.clients[side.other], control_topic(flow.source.alias)) for side, flow in flows.items()
+            side: TopicLog(self.clients[side.other], control_topic(flow.source.alias), may_be_absent=True)
+            for side, flow in flows.items()
         }
         """Control topics, by the side that the flow copies from."""
         self.words = {side: MigrationWords(log) for side, log in self.controls.items()}

@@ -143,7 +143,7 @@ def read_status(flow: FlowConfig) -> Status:
     """
     client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
     try:
-        entries, _ = TopicLog(client, status_topic(flow.source.alias)).read(0, 0)
+        entries, _ = TopicLog(client, status_topic(flow.source.alias), may_be_absent=True).read(0, 0)
     except ConnectionError as error:
         raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
     finally:

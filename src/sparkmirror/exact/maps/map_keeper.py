@@ -58,7 +58,7 @@ class MapKeeper:
     def __init__(self, target: ClusterClient, source_alias: str) -> None:
         self._target = target
         self._source_alias = source_alias
-        self._log = TopicLog(target, segments_topic(source_alias))
+        self._log = TopicLog(target, segments_topic(source_alias), may_be_absent=True)
         self._queries = QueryMapFeed(target, source_alias)
         self._identity: Identity | None = None
         self._homes = 0

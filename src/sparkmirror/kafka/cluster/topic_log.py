@@ -97,8 +97,14 @@ class LogEntry(NamedTuple):
 class TopicLog:
     """One internal topic on one cluster."""
 
-    def __init__(self, client: ClusterClient, topic: str) -> None:
+    def __init__(self, client: ClusterClient, topic: str, *, may_be_absent: bool = False) -> None:
+        """Take a client, and the topic's name.
+
+        A topic that may be absent is looked for twice, and later once; any other one several times, since brokers may
+        not know a new topic at once.
+        """
         self._client = client
+        self._looks = 2 if may_be_absent else _TRIES
         self.topic = topic
         self._topic_id = NO_ID
         self._leaders: dict[int, PartitionLeader] = {}
@@ -346,7 +352,7 @@ class TopicLog:
 
         Each retry looks the leaders up again, on new connections.
         """
-        for tries_left in reversed(range(_TRIES)):
+        for tried in range(1, _TRIES + 1):
             try:
                 if not self._leaders:
                     self._locate()
@@ -355,7 +361,11 @@ class TopicLog:
                 self.failures += 1
                 self._leaders = {}
                 self._client.hang_up()
-                if not tries_left or getattr(error, "code", 0) in _FINAL_ERRORS:
+                code = getattr(error, "code", 0)
+                if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and tried >= self._looks:
+                    self._looks = 1 if self._looks < _TRIES else _TRIES
+                    raise
+                if tried == _TRIES or code in _FINAL_ERRORS:
                     raise
                 time.sleep(_PAUSE_S)
         raise AssertionError("unreachable")

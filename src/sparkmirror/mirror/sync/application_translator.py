@@ -63,11 +63,11 @@ class ApplicationTranslator:
         self._policy = policy
         self._client = ClusterClient(target, f"{source_alias}->{target.alias}|sparkmirror-translator")
         self._maps = MapKeeper(self._client, source_alias)
-        self._receipts = TopicLog(self._client, receipts_topic(source_alias))
+        self._receipts = TopicLog(self._client, receipts_topic(source_alias), may_be_absent=True)
         self._receipts_read_to = 0
         self._reached: dict[TopicPartition, ReportedProgress] = {}
         self._noted = NotedMarkers(self._client, source_alias)
-        self._control = TopicLog(self._client, control_topic(source_alias))
+        self._control = TopicLog(self._client, control_topic(source_alias), may_be_absent=True)
         self._control_read_to = 0
         self._words = ControlState()
         self._source_ids: dict[str, bytes] = {}
