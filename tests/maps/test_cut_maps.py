@@ -76,7 +76,7 @@ def keeper(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> Iterator[MapKeeper]
 
     monkeypatch.setattr(map_keeper, "list_offsets", listed)
     monkeypatch.setattr(map_keeper, "last_batches", lambda *_: {HERE: LastBatch(END - 1, END, 0)})
-    monkeypatch.setattr(map_keeper, "TopicLog", lambda *_: View(topic))
+    monkeypatch.setattr(map_keeper, "TopicLog", lambda *_, **__: View(topic))
     made = MapKeeper(cast("ClusterClient", Target()), "A")
     yield made
     made.close()
