@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -11,7 +13,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 from chaos.mirror import STEADY, MirrorProcess
-from chaos.switches.arena import BILLING, SHOP, SOURCE, TARGET, Arena, write_mirror_file
+from chaos.switches.arena import BILLING, SHOP, SOURCE, STRANGER, TARGET, Arena, write_mirror_file
 from chaos.switches.jvm import LoadJvm
 from chaos.switches.plan import Names
 from kafka import KafkaAdminClient
@@ -20,7 +22,7 @@ from tests.support import mirror_process as mp
 from tests.support.in_process import sparkmirror
 
 from sparkmirror.config import ClusterConfig
-from sparkmirror.kafka.cluster.acls import Acl, AclResource, read_acls
+from sparkmirror.kafka.cluster.acls import ALLOW, ANYWHERE, WRITE, Acl, AclResource, create_acls, read_acls
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.log_ends import read_log_ends
@@ -126,6 +128,24 @@ class LiveMigration:
     def state(self) -> dict[str, Any]:
         """Return all that a switch could change, at both clusters."""
         return {alias: _state(self._live.arena.cluster(alias), alias, self) for alias in (SOURCE, TARGET)}
+
+    def phase(self) -> str:
+        """Return the set's phase as another process sees it, while this one may be in the middle of a verb."""
+        command = [sys.executable, "-m", "sparkmirror", "migration", "status", str(self.file), "-o", "json"]
+        (row,) = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return str(row["phase"])
+
+    def let_write(self, principal: str) -> None:
+        """Give one more principal the right to write at the source."""
+        with closing(_client(self._live.arena.cluster(SOURCE), SOURCE)) as client:
+            create_acls(
+                client,
+                [Acl(name=self.topic, principal=principal, host=ANYWHERE, operation=WRITE, permission=ALLOW)],
+            )
+
+    def straggle(self) -> None:
+        """Write a record at the source past all ACLs."""
+        self._live.jvm.stray(STRANGER + SOURCE, self.topic, 0)
 
     def denials(self) -> list[Acl]:
         """Return the denials on the topic and the group at both clusters."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chaos.switches.arena import BILLING, SHOP, SOURCE, TARGET
+from chaos.switches.tool import Hooks
 from kafka import KafkaProducer
 from tests.migrate.live import Live, LiveMigration, running
 from tests.support import mirror_process as mp
@@ -58,6 +59,41 @@ def test_status_dry_run_switch_and_reverse(live: Live) -> None:
         mp.wait_for(lambda: migration.count(f"read {BILLING} at {SOURCE}") > read + 5, 60, "records read at the source")
     assert migration.count(f"no {SHOP}") == 0
     assert migration.status()["producers"] == SOURCE
+
+
+def test_each_phase_is_named_on_the_way(live: Live) -> None:
+    """Another process looks between the steps, while a principal is let in and a straggler writes."""
+    with Hooks() as hooks:
+        asked = {step: [hooks.url] for step in ("publish", "drain", "arm", "open")}
+        migration = live.migration(hooks={"before": asked, "after": {"fence": [hooks.url]}}, type="all-at-once")
+        migration.write_and_copy()
+        told = [migration.phase()]
+
+        def look(when: str, step: str) -> None:
+            told.append(migration.phase())
+            if (when, step) == ("after", "fence") and "half-fenced" not in told:
+                migration.let_write("User:somebody")
+                mp.wait_for(lambda: migration.phase() == "half-fenced", 30, "a principal who is not denied")
+                told.append("half-fenced")
+            if (when, step) == ("before", "arm"):
+                migration.straggle()
+                told.append(migration.phase())
+
+        hooks.asked = look
+        there = migration.verb("switch", "producers", "--yes")
+        assert there.returncode == 0, there.stdout + there.stderr
+    told.append(migration.phase())
+    with migration.writing(TARGET):
+        mp.wait_for(lambda: migration.count(f"ack {SHOP} at {TARGET}") > 5, 60, "records at the target")
+    told.append(migration.phase())
+    done = migration.verb("complete", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told.append(migration.phase())
+    changes = [phase for number, phase in enumerate(told) if not number or told[number - 1] != phase]
+    assert [phase for phase in changes if phase != "draining"] == [
+        *("copying", "fenced", "half-fenced", "fenced", "drained", "leaking", "drained"),
+        *("armed", "moved", "completed"),
+    ], told
 
 
 def test_a_hook_that_says_no_undoes_all(live: Live) -> None:
