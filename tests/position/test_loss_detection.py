@@ -15,6 +15,7 @@ from sparkmirror.exact.position.decision import Position
 from sparkmirror.exact.position.foreign import ForeignRecords
 from sparkmirror.exact.position.loss_detection import (
     Found,
+    Writers,
     look_for_losses,
     not_ours,
     shrunk,
@@ -109,6 +110,20 @@ def test_what_was_passed_over_counts_behind_fences_that_came_since() -> None:
 
 def test_what_was_passed_over_is_looked_at_again_while_the_source_has_it() -> None:
     assert look(HALT, passed=(73, 25)) == Found((), 70)
+
+
+@pytest.mark.parametrize(
+    ("turn_is_over", "stretch", "action"),
+    [
+        (False, ForeignRecords(25, 30), "continued"),
+        (True, ForeignRecords(25, 30), "expected"),
+        (True, ForeignRecords(21, 25), "continued"),
+    ],
+)
+def test_what_follows_a_turn_is_the_next_turns(turn_is_over: bool, stretch: ForeignRecords, action: str) -> None:
+    """The records that end the log; a straggler among the copies is named, whenever it is found."""
+    (loss,) = look(foreign=(stretch,), target_end=30, writers=Writers.IN_TURNS, turn_is_over=turn_is_over).losses
+    assert (loss.kind, loss.action) == (LossKind.FOREIGN, action)
 
 
 def test_what_the_target_lost_is_healed() -> None:

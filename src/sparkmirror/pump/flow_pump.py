@@ -129,7 +129,9 @@ class FlowPump:
         self._end_deadline: float | None = None
         """The flow's latest end; None: the flow is not ending."""
         loop.on_suspended.append(self._targets.suspended)
-        self.readings.writers_moved({route.source_topic for route in order.routes if route.done_at is not None})
+        self.readings.writers_moved(
+            {route.route.source: route.done_at for route in order.routes if route.done_at is not None}
+        )
         if self._moves.has_begun:
             self._take_on(order.routes)
         else:
@@ -391,7 +393,9 @@ class FlowPump:
         self._control, self._obeyed = state, state.try_now
         self._held.clear()
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
-        self.readings.writers_moved(state.done.keys())
+        self.readings.writers_moved(
+            {(topic, partition): end for topic, done in state.done.items() for partition, end in done.ends.items()}
+        )
         for copy in self.copies:
             topic_id = NO_ID if copy.reading is None else copy.reading.source_topic_id
             copy.end_at(state.end_of(*copy.route.source, topic_id), self._loop.now)

@@ -15,6 +15,7 @@ from sparkmirror.exact.position.resolving import Superseded
 from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.kafka.cluster.topic_configs import topic_configs
 from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.loop import Loop
@@ -88,8 +89,9 @@ class PositionReadings:
             else:
                 self._refused.pop(route.route, None)
 
-    def writers_moved(self, source_topics: Set[str]) -> None:
-        self.reader.writers_moved = source_topics
+    def writers_moved(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Take the published ends of source partitions."""
+        self.reader.writers_moved(ends)
 
     def look_ahead(
         self, routes: Sequence[RouteOrder], then: Callable[[Mapping[PartitionPair, tuple[int, int]]], None]

@@ -64,6 +64,7 @@ def look_for_losses(
     cut_at: int | None = None,
     passed: tuple[int, int] = (-1, -1),
     writers: Writers = Writers.UNSAID,
+    turn_is_over: bool = False,
 ) -> Found:
     """Return the losses between the last copied record and the source's log.
 
@@ -74,6 +75,8 @@ def look_for_losses(
     - `passed` has an upstream and a downstream offset. When the copy ended at the downstream offset, no record was left
       at the source below the upstream offset: only markers may be between.
     - `writers` says where the topic's own writers write.
+    - `turn_is_over`: the copy has come to the published end of the flow's turn. What others wrote last at the target is
+      the next turn's.
     """
     cut = halted_at_target(known)
     if (halted := _cut_and_emptied(route, target_topic_id, position, cut, appended)) is not None:
@@ -86,7 +89,12 @@ def look_for_losses(
     # The copy continues, so the halting losses are healed.
     losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]
     # The notes come last, so that the losses don't overrule the notes.
-    losses += [not_ours(route, target_topic_id, stretch, writers) for stretch in foreign]
+    losses += [
+        not_ours(
+            route, target_topic_id, stretch, Writers.MOVED if turn_is_over and stretch.end == target_end else writers
+        )
+        for stretch in foreign
+    ]
     resume_at = position.upstream
     if position.source_topic_id is not None and not same_topic(position.source_topic_id, source_topic_id):
         losses.append(recreated_loss(route, at, position.upstream or 0, policy))

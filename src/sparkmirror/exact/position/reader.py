@@ -82,7 +82,8 @@ class PositionReader:
         self._policy = policy
         self._identity = identity
         self._reported: Mapping[PartitionPair, ReportedProgress] = {}
-        self.writers_moved: Set[str] = frozenset()
+        self._last_ends: Mapping[TopicPartition, int] = {}
+        self._moved: Set[str] = frozenset()
         """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
         """Each source topic's `cleanup.policy`; an unreadable policy is `compact`."""
@@ -298,7 +299,16 @@ class PositionReader:
     def _writers(self, source_topic: str) -> Writers:
         if self._turns:
             return Writers.IN_TURNS
-        return Writers.MOVED if source_topic in self.writers_moved else Writers.UNSAID
+        return Writers.MOVED if source_topic in self._moved else Writers.UNSAID
+
+    def writers_moved(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Take the published ends of source partitions whose writers have moved to the copies."""
+        self._last_ends, self._moved = ends, {topic for topic, _ in ends}
+
+    def _turn_is_over(self, route: PartitionPair, upstream: int | None, passed: int) -> bool:
+        """True if the flow takes turns, and has copied or passed over all up to its turn's end."""
+        end = self._last_ends.get(route.source) if self._turns else None
+        return end is not None and max(passed, -1 if upstream is None else upstream) >= end
 
     def _dated(
         self, leader: int, read: Mapping[TopicPartition, TargetReading], read_at: float
@@ -388,6 +398,7 @@ class PositionReader:
             cut_at = self._log_end(route, leader.leader)
         if (lost := self.lost_claims.refusal(target_topic_id, route, position, likeness, cut_at)) is not None:
             return lost
+        passed = (reported.upstream, reported.downstream) if reported.is_of(target_topic_id) else (-1, -1)
         history = look_for_losses(
             route,
             position,
@@ -400,8 +411,9 @@ class PositionReader:
             known=known,
             appended=reported.appended_to(target_topic_id),
             cut_at=cut_at,
-            passed=(reported.upstream, reported.downstream) if reported.is_of(target_topic_id) else (-1, -1),
+            passed=passed,
             writers=self._writers(route.source_topic),
+            turn_is_over=self._turn_is_over(route, position.upstream, passed[0]),
         )
         for loss in history.losses:
             self._ledger.record(loss)
