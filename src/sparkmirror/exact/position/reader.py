@@ -302,7 +302,7 @@ class PositionReader:
         return Writers.MOVED if source_topic in self._moved else Writers.UNSAID
 
     def writers_moved(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Take the published ends of source partitions whose writers have moved to the copies."""
+        """Take source partitions' published ends; their writers have moved to the copies."""
         self._last_ends, self._moved = ends, {topic for topic, _ in ends}
 
     def _turn_is_over(self, route: PartitionPair, upstream: int | None, passed: int) -> bool:
