@@ -306,7 +306,7 @@ class PositionReader:
         self._last_ends, self._moved = ends, {topic for topic, _ in ends}
 
     def _turn_is_over(self, route: PartitionPair, upstream: int | None, passed: int) -> bool:
-        """True if the flow takes turns, and has copied or passed over all up to its turn's end."""
+        """True if the flow takes turns, and has come to the published end of its turn."""
         end = self._last_ends.get(route.source) if self._turns else None
         return end is not None and max(passed, -1 if upstream is None else upstream) >= end
 
