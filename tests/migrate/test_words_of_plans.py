@@ -8,7 +8,7 @@ import pytest
 from tests.migrate.planted import SOURCE, TARGET, WORDS, file, group, seen, the_set, topic, turned
 
 from sparkmirror.migrate import switch_plan
-from sparkmirror.migrate.actions import Deny, Drain, Settle, WaitEmpty, listed
+from sparkmirror.migrate.actions import Deny, Drain, SetPositions, Settle, WaitEmpty, listed
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.observation import FenceSeen
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
@@ -151,3 +151,16 @@ def test_where_nobody_was_let_in_nobody_is_to_be_denied(written: int, shut: bool
     at = seen(here=topic({0: 100, 1: 50}, "closed"), there=at_b, forth=WORDS["all"], back=turned(WORDS["none"]))
     deny = Deny(leaving=TARGET, names=("orders",), fence=Fence.ACL, still_s=5.0)
     assert deny.seen(at) is shut
+
+
+def test_a_place_that_is_further_at_the_other_side_is_told() -> None:
+    """An old commit there would skip records: the plan says so before anything is done."""
+    at = seen(
+        group_here=group(0, 40, other=50),
+        group_there=group(0, 41, other=10),
+        positions={SOURCE: {0: 40, 1: 50}},
+    )
+    assert SetPositions(leaving=SOURCE, names=("billing",)).words(at) == (
+        "set 1 exact positions at B for billing; these are further there and stay, so check that they were read there: "
+        "orders-0 of billing"
+    )

@@ -152,7 +152,15 @@ class SetPositions(Action):
 
     def words(self, seen: Observation) -> str:
         count = sum(len(phase.lacking(seen, self.leaving, name)) for name in self.names)
-        return f"set {count:,} exact positions at {self._there(seen)} for {listed(self.names)}"
+        words = f"set {count:,} exact positions at {self._there(seen)} for {listed(self.names)}"
+        further = [
+            f"{topic}-{partition} of {name}"
+            for name in self.names
+            for topic, partition in sorted(phase.further(seen, self.leaving, name))
+        ]
+        if further:
+            words += f"; these are further there and stay, so check that they were read there: {listed(further)}"
+        return words
 
     def seen(self, seen: Observation) -> bool:
         return not self.due(seen)

@@ -243,11 +243,15 @@ def lacking(seen: Observation, side: Side, group: str) -> dict[TopicPartition, i
     }
 
 
-def _has_read_on(seen: Observation, side: Side, group: str) -> bool:
-    """True if a group's position at the other side is beyond its commit at `side`."""
+def further(seen: Observation, side: Side, group: str) -> list[TopicPartition]:
+    """Return the partitions where a group is further at the other side than at `side`."""
     known = group_at(seen, side.other, group).offsets
     wanted = positions(seen, side, group).items()
-    return any(offset is not None and known.get(topic_partition, -1) > offset for topic_partition, offset in wanted)
+    return [place for place, offset in wanted if offset is not None and known.get(place, -1) > offset]
+
+
+def _has_read_on(seen: Observation, side: Side, group: str) -> bool:
+    return bool(further(seen, side, group))
 
 
 def _is_ahead(seen: Observation, side: Side, group: str, topic_partition: TopicPartition) -> bool:
