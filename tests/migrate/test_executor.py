@@ -327,6 +327,24 @@ def test_groups_that_moved_in_earlier_batches_are_named() -> None:
     assert "`sparkmirror migration switch consumers FILE --set shop --back` takes them back" in outcome.words
 
 
+def test_a_last_batch_with_nothing_to_do_does_not_say_so_of_all() -> None:
+    world = World(topics=("orders",), groups=("first", "last"), partitions=1)
+    driver = Driver(world, Random(1), faults=False)
+    world.start_group(SOURCE, "first")
+    world.write(SOURCE, "orders", 0)
+    world.poll(SOURCE, "first", "orders", 0)
+    world.stop_groups(SOURCE)
+    file = driver.file.model_copy(update={"policies": driver.file.policies.model_copy(update={"batch": 1})})
+    goal = SwitchGoal(Who.CONSUMERS, TARGET)
+    alone = driver.one.model_copy(update={"groups": ("last",)})
+    assert Executor(file, ModelHands(world), lambda _: None).run(alone, goal).code is Code.DONE
+    outcome = Executor(file, ModelHands(world), lambda _: None).run(driver.one, goal)
+    assert (outcome.code, outcome.words) == (Code.DONE, "shop: done")
+    assert outcome.seconds > 0
+    again = Executor(file, ModelHands(world), lambda _: None).run(driver.one, goal)
+    assert (again.code, again.words, again.seconds) == (Code.DONE, "shop: nothing is left to do", 0.0)
+
+
 # --- hooks ----------------------------------------------------------------------------------------
 
 

@@ -150,15 +150,17 @@ class Executor:
         done: list[str] = []
         for part in parts:
             try:
-                outcome = self._run(part, goal)
+                result = self._run(part, goal)
             except (SparkMirrorError, ConnectionError) as error:
                 if not done:
                     raise
-                outcome = SwitchOutcome(code=Code.STUCK, words=f"{moving_set.name}: {error}")
-            if outcome.code is not Code.DONE:
+                result = SwitchOutcome(code=Code.STUCK, words=f"{moving_set.name}: {error}")
+            if result.code is not Code.DONE:
                 stay = f"; {', '.join(done)} moved before, and stay: `{command_back(goal, moving_set)}` takes them back"
-                return replace(outcome, words=outcome.words + stay) if done else outcome
+                return replace(result, words=result.words + stay) if done else result
             done += part.groups
+            if result.seconds:  # the last batch may have nothing to do
+                outcome = replace(result, seconds=outcome.seconds + result.seconds)
         return outcome
 
     def _run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
