@@ -28,7 +28,7 @@ def fence_seen(brokers: Sequence[set[Acl]], topic: str, own: str, words: Mapping
     holders = writers(everything, [topic], own)
     may = frozenset(holders.principals[topic])
     denials = [_denials(acls, AclResource.TOPIC, WRITE, topic) for acls in brokers]
-    denied = [may if EVERYBODY in who else may & who for who in denials]
+    denied = [_held(who, may) for who in denials]
     added = {acl for acl in words.get(fence_key(AclResource.TOPIC, topic), ()) if acl in everything}
     impossible = ""
     if everybody := holders.everybody[topic]:
@@ -54,7 +54,7 @@ def group_readers(brokers: Sequence[set[Acl]], group: str, own: str) -> frozense
     """
     may = frozenset(readers(set().union(*brokers), [group], own).principals[group])
     denials = [_denials(acls, AclResource.GROUP, READ, group) for acls in brokers]
-    denied = [may if EVERYBODY in who else may & who for who in denials]
+    denied = [_held(who, may) for who in denials]
     return may - (frozenset.intersection(*denied) if denied else frozenset())
 
 
@@ -74,3 +74,7 @@ def _denials(acls: Iterable[Acl], resource: AclResource, operation: int, name: s
         and acl.host == ANYWHERE
         and acl.is_about(name)
     )
+
+
+def _held(denied: frozenset[str], may: frozenset[str]) -> frozenset[str]:
+    return may if EVERYBODY in denied else may & denied

@@ -104,7 +104,7 @@ class TopicLog:
         not know a new topic at once.
         """
         self._client = client
-        self._looks = 2 if may_be_absent else _TRIES
+        self._looks, self._later_looks = (2, 1) if may_be_absent else (_TRIES, _TRIES)
         self.topic = topic
         self._topic_id = NO_ID
         self._leaders: dict[int, PartitionLeader] = {}
@@ -363,7 +363,7 @@ class TopicLog:
                 self._client.hang_up()
                 code = getattr(error, "code", 0)
                 if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and tried >= self._looks:
-                    self._looks = 1 if self._looks < _TRIES else _TRIES
+                    self._looks = self._later_looks
                     raise
                 if tried == _TRIES or code in _FINAL_ERRORS:
                     raise
