@@ -14,7 +14,7 @@ from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.look.doctor import flow_status
 from sparkmirror.mirror.engine import flow_health
 from sparkmirror.mirror.engine.done_topics import DoneTopics
-from sparkmirror.pump.messages.control import Control, ControlState, DoneTopic
+from sparkmirror.pump.messages.control import Border, Control, ControlState, DoneTopic, TurnStart
 from sparkmirror.snapshot.late_offsets import LateOffsets
 from sparkmirror.snapshot.snapshot import FlowState, Topic
 
@@ -59,6 +59,34 @@ def test_a_partition_is_reached_at_its_end_and_not_before() -> None:
     assert played.done.is_reached("orders", 0)
     assert not played.done.is_reached("orders", 1)
     assert played.newest == DoneTopic(source_topic_id=OLD.hex(), ends=ENDS, reached={0: 10})
+
+
+def test_the_opposite_flows_next_turn_says_that_all_is_reached() -> None:
+    """Its topics leave the pumps' plan at once, so that no receipt may come any more."""
+    played = a_done_topic()
+    played.done.reach(at_its_end(0, 11))
+    after = TurnStart(number=2, starts={0: Border(110, 11, 11), 1: Border(120, 20, 20), 2: Border(0, 0, 0)})
+    played.done.overtake("payments", after)
+    played.done.overtake("orders", after.model_copy(update={"starts": {1: after.starts[1]}}))
+    assert played.done.is_released("orders")
+    assert played.done.late_offsets(at_source(12, 22)) == [
+        LateOffsets("orders", 0, 1, 1),
+        LateOffsets("orders", 1, 0, 2),
+    ]
+    played.done.follow(played.log, ())
+    assert successor(played).ended(str) == {("orders", 0): 11, ("orders", 1): 120}
+    assert played.done.topics == ("orders",)
+
+
+def test_an_older_turn_of_the_opposite_flow_says_nothing_of_this_one() -> None:
+    played = PlayedTopic()
+    Control(played.log).turn("orders", TurnStart(number=3), DoneTopic(source_topic_id=OLD.hex(), ends=ENDS))
+    played.done.follow(played.log, ())
+    starts = {0: Border(10, 10, 10), 1: Border(20, 20, 20)}
+    played.done.overtake("orders", TurnStart(number=2, starts=starts))
+    assert not played.done.is_reached("orders", 0)
+    played.done.overtake("orders", TurnStart(number=4, starts=starts))
+    assert played.done.is_released("orders")
 
 
 def test_what_was_copied_behind_the_end_is_told_apart_from_what_is_not() -> None:

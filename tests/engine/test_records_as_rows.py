@@ -131,7 +131,7 @@ def test_aborted_records_are_left_out_at_read_committed(
 
 def test_columns_and_places_that_are_chosen(source_cluster: KafkaCluster, topic_name: str, spark: SparkSession) -> None:
     servers = source_cluster.bootstrap_servers
-    mp.create_topic(servers, topic_name, 2)
+    mp.create_topic(servers, topic_name, 2, {"retention.ms": "-1"})  # else the broker deletes what is so old
     for number in range(20):
         mp.produce(servers, topic_name, 2, 10, timestamp_ms=1_700_000_000_000 + number * 1000)
     given = options(source_cluster, topic_name)

@@ -18,7 +18,7 @@ from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.turn_order import FlowWords, words_in
-from sparkmirror.pump.messages.control import ControlState, DoneTopic, done_key
+from sparkmirror.pump.messages.control import ControlState, DoneTopic, TurnStart, done_key
 from sparkmirror.pump.messages.orders import Receipt
 from sparkmirror.snapshot.late_offsets import LateOffsets
 
@@ -43,7 +43,8 @@ class _OwnWord(NamedTuple):
 class DoneTopics:
     """A flow's done topics; several threads may use the object.
 
-    `follow` reads the operators' words in the control topic; `reach` takes the pumps' receipts.
+    `follow` reads the operators' words in the control topic; `reach` takes the pumps' receipts, `overtake` the
+    opposite flow's turns.
     """
 
     def __init__(self, say: Callable[[str, DoneTopic | None], int]) -> None:
@@ -144,10 +145,25 @@ class DoneTopics:
             beyond = dict(done.beyond)
             if receipt.upstream > done.end_of(partition):
                 beyond[partition] = receipt.upstream
-            if (reached, beyond) != (done.reached, done.beyond):
-                self._state.done[topic] = done.model_copy(update={"reached": reached, "beyond": beyond})
-                self._unwritten.add(topic)
-                self.changed |= self._state.done[topic].released
+            self._note(topic, done, reached, beyond)
+
+    def overtake(self, topic: str, next_turn: TurnStart) -> None:
+        """Note that the opposite flow's turn has begun, so this flow's end is reached.
+
+        A migration tells by the offset map that all is copied, before the pump's receipt has come here.
+        """
+        with self._lock:
+            done, begun = self._state.done.get(topic), self._state.turns.get(topic)
+            if done is None or done.released or (begun is not None and begun.number > next_turn.number):
+                return
+            at_target = {at: border.upstream for at, border in next_turn.starts.items() if at in done.ends}
+            self._note(topic, done, at_target | done.reached, done.beyond)
+
+    def _note(self, topic: str, done: DoneTopic, reached: dict[int, int], beyond: dict[int, int]) -> None:
+        if (reached, beyond) != (done.reached, done.beyond):
+            self._state.done[topic] = done.model_copy(update={"reached": reached, "beyond": beyond})
+            self._unwritten.add(topic)
+            self.changed |= self._state.done[topic].released
 
     def _is_recreated(self, topic: str, done: DoneTopic) -> bool:
         """True if the name belongs to another topic at the source by now."""

@@ -104,6 +104,8 @@ class TurnWatch:
         self._theirs.apply(entries)
         self.changed |= before != (True, self._theirs.turns, self._theirs.done)
         self._is_read.set()
+        for topic, begun in self._theirs.turns.items():
+            self._own.overtake(topic, begun)
         return offset
 
     def _learn_opposite(self, client: ClusterClient, claims: ClaimLog) -> None:
