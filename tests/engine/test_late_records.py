@@ -78,6 +78,17 @@ def test_the_opposite_flows_next_turn_says_that_all_is_reached() -> None:
     assert played.done.topics == ("orders",)
 
 
+def test_where_the_opposite_flows_copies_are_is_asked_before_the_end_is_reached() -> None:
+    """Else they were late from the moment the end is reached until the next look at the source."""
+    played = a_done_topic()
+    played.done.reach(at_its_end(0, 10))
+    ends = at_source(14, 25)
+    assert played.done.outgrown(ends) == {("orders", 0): 10, ("orders", 1): 20}
+    told = {("orders", 0): 0, ("orders", 1): 1}
+    played.done.overtake("orders", TurnStart(number=2, starts={0: Border(10, 10, 10), 1: Border(20, 20, 20)}))
+    assert played.done.late_offsets(ends, told) == [LateOffsets("orders", 1, 0, 1)]
+
+
 def test_an_older_turn_of_the_opposite_flow_says_nothing_of_this_one() -> None:
     played = PlayedTopic()
     Control(played.log).turn("orders", TurnStart(number=3), DoneTopic(source_topic_id=OLD.hex(), ends=ENDS))

@@ -186,6 +186,21 @@ def test_a_cluster_that_refuses_too_long_undoes_the_switch(kind: type[Action]) -
     assert not world.clusters[SOURCE].topics["orders"].added
 
 
+def test_evidence_begins_before_any_client_has_to_wait() -> None:
+    """The first line may have to create the topic."""
+    world, driver = world_with_records()
+    noted_before: list[int] = []
+
+    def act(_: Action) -> None:
+        noted_before.append(len(hands.noted))
+
+    hands = Trouble(world, act)
+    assert Executor(in_haste(driver), hands, lambda _: None).run(driver.one, PRODUCERS).code is Code.DONE
+    assert noted_before[0] == 1
+    assert hands.noted[0]["what"] == "begins"
+    assert str(hands.noted[0]["words"]).startswith("deny WRITE on orders at A to User:batch, User:shop; ")
+
+
 def test_an_undo_that_reaches_no_cluster_says_what_may_be_denied() -> None:
     """Nobody has looked since the denials."""
     world, driver = world_with_records()

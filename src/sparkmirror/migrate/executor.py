@@ -82,7 +82,7 @@ class SwitchOutcome:
     code: Code
     words: str
     seconds: float = 0.0
-    """Duration in seconds, without the waits for people and hooks."""
+    """Duration of the steps in seconds, without the waits for people and hooks."""
     blockers: tuple[Blocker, ...] = ()
 
 
@@ -164,7 +164,6 @@ class Executor:
         return outcome
 
     def _run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
-        begun = time.monotonic()
         self._people_s, self._opened, self._unseen = 0.0, False, ""
         seen = self._seen = self._hands.look()
         plan = switch_plan.plan(self._file, seen, moving_set, goal)
@@ -175,6 +174,9 @@ class Executor:
             for blocker in blockers:
                 self._tell(StepEvent(kind="blocked", words=str(blocker)))
             return SwitchOutcome(code=Code.BLOCKED, words=f"{moving_set.name}: {blockers[0]}", blockers=tuple(blockers))
+        # The first line of evidence creates its topic: before clients wait.
+        self._note(moving_set, goal, "begins", "; ".join(action.words(seen) for action in plan))
+        begun = time.monotonic()
         try:
             self._steps(seen, moving_set, goal)
         except (TimeUp, HookRefused) as error:

@@ -212,16 +212,14 @@ class DoneTopics:
         }
 
     def outgrown(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return where copying ended in partitions whose logs are longer now.
+        """Return where copying ends in partitions whose logs are longer now.
 
-        `ends` are the source's.
+        Also where the end is not reached yet: it may be before these `ends` of the source are used.
         """
         return {
             (topic, partition): done.copied_to(partition)
             for topic, done, partition in self._partitions()
-            if not self._is_recreated(topic, done)
-            and (partition in done.reached or partition not in done.ends)
-            and ends.get((topic, partition), 0) > done.copied_to(partition)
+            if not self._is_recreated(topic, done) and ends.get((topic, partition), 0) > done.copied_to(partition)
         }
 
     def late_offsets(
