@@ -45,7 +45,6 @@ REMEDIES: Mapping[str, Held] = {
     "long-finding-out": in_engine("remedies_of_states: partitions_without_a_leader_at_the_start"),
     "slots-short": _IN_THE_FILE,
     "task-skew": in_engine("remedies_of_load: the_plan_evens_out_what_one_task_carries"),
-    "partitions-a-task": _IN_THE_FILE,
     "few-partitions-a-task": _IN_THE_FILE,
     "tasks-max-useless": _IN_THE_FILE,
     "hot-partition": in_engine("remedies_of_load: writers_spread_their_keys"),

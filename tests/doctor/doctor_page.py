@@ -7,7 +7,7 @@ from pathlib import Path
 from tools.runbook_rules import BEGIN, page
 
 PAGE = Path(__file__).parents[2] / "docs" / "runbook.md"
-COMMAND = "PYTHONPATH=src python tests/doctor/doctor_page.py"
+COMMAND = "python -m tests.doctor.doctor_page"
 
 
 def whole_page() -> str:

@@ -16,7 +16,6 @@ from sparkmirror.snapshot.snapshot import Flow, Snapshot
 
 FILE = "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\n"
 EDITS = [
-    ("37 partitions a task (as LSST had them)", "partitions-a-task", "tasks.max = 10"),
     ("ten tasks for twenty idle partitions", "few-partitions-a-task", "tasks.max = 3"),
     ("tasks.max 32 for one partition", "tasks-max-useless", "tasks.max = 1"),
     ("Spark has two slots for eight tasks, and falls behind", "slots-short", "tasks.max = 2"),

@@ -143,6 +143,11 @@ class LiveMigration:
                 [Acl(name=self.topic, principal=principal, host=ANYWHERE, operation=WRITE, permission=ALLOW)],
             )
 
+    def begin(self, *verb: str) -> subprocess.Popen[str]:
+        """Run a verb in a process of its own."""
+        command = [sys.executable, "-m", "sparkmirror", "migration", *verb, str(self.file)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
     def straggle(self) -> None:
         """Write a record at the source past all ACLs."""
         self._live.jvm.stray(STRANGER + SOURCE, self.topic, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -94,6 +95,22 @@ def test_each_phase_is_named_on_the_way(live: Live) -> None:
         *("copying", "fenced", "half-fenced", "fenced", "drained", "leaking", "drained"),
         *("armed", "moved", "completed"),
     ], told
+
+
+def test_who_goes_past_a_watched_switch_is_told(live: Live) -> None:
+    """A straggler's record at the source, by the ledger of the flow back; exit code 1."""
+    migration = live.migration(policies={"watch": "15 s"})
+    migration.write_and_copy()
+    with migration.begin("switch", "all", "--yes", "--watch", "-o", "json") as switch:
+        mp.wait_for(lambda: migration.phase() == "armed", 60, "the target is live")
+        with migration.writing(TARGET):
+            mp.wait_for(lambda: migration.count(f"ack {SHOP} at {TARGET}") > 5, 60, "records at the target")
+            migration.straggle()
+            told, _ = switch.communicate(timeout=60)
+    (row,) = json.loads(told)
+    assert (switch.returncode, row["outcome"]) == (1, "done"), told
+    (words,) = row["bypasses"]
+    assert words.startswith(f"{migration.topic}: "), words
 
 
 def test_a_hook_that_says_no_undoes_all(live: Live) -> None:

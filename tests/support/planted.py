@@ -364,11 +364,6 @@ def _faults() -> list[Fault]:
             moved(skewed, pumps=pumps(3, in_flight=5_000, at_ms=NOW_MS - MINUTE_MS)),
         ),
         _fault(
-            "37 partitions a task (as LSST had them)",
-            "partitions-a-task",
-            copying(2_000, count=74, lag_s=900.0, objective_s=60.0),
-        ),
-        _fault(
             "ten tasks for twenty idle partitions",
             "few-partitions-a-task",
             flow(topics=(topic("orders", *parts(20)),), tasks_max=10, pumps=pumps(10, cpu_s=2.0)),

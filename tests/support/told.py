@@ -181,7 +181,6 @@ TOLD: Mapping[str, Told] = {
     "Spark has two slots for eight tasks, and falls behind": _slow("LagOverObjective"),
     "one key gets most records": _slow("LagOverObjective"),
     "one task has all busy partitions": _slow("LagOverObjective"),
-    "37 partitions a task (as LSST had them)": _slow("LagOverObjective"),
     "ten tasks for twenty idle partitions": _worth_knowing(),
     "tasks.max 32 for one partition": _worth_knowing(),
     "recompression takes all cores": _slow("LagOverObjective"),

@@ -12,6 +12,7 @@ from sparkmirror.cli.loading import Secrets
 from sparkmirror.cli.migration_looks import MigrationPath, SetName, check, new, plan, rehearse, schema
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.tables import lines
+from sparkmirror.migrate.bypasses import watch
 from sparkmirror.migrate.executor import Code, StepEvent, SwitchOutcome
 from sparkmirror.migrate.migration import Migration, SwitchPlan
 from sparkmirror.migrate.observation import Observation, Side
@@ -21,6 +22,9 @@ from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 migration = typer.Typer(no_args_is_help=True, help="Move topics, producers and consumers to another cluster, and back.")
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Begin without a question.")]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Look afterwards, for policies.watch, for who goes past the switch.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
 for verb in (new, schema, plan, check, rehearse):
     migration.command()(verb)
@@ -56,6 +60,7 @@ def switch(
     file: MigrationPath,
     name: SetName = None,
     back: Annotated[bool, typer.Option("--back", help="Take a switch back that has not come to its end.")] = False,
+    watch: Watch = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     secrets: Secrets = None,
@@ -66,14 +71,15 @@ def switch(
     Says beforehand what will be done, and what clients will see. A step that takes longer than its
     policy undoes the switch. If the program is killed, the same command continues.
 
-    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, 2 a file is wrong, 3 a cluster
-    can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5 the undo
-    stopped half way, and the last line says what is left.
+    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or a client went past a watched switch, 2 a file
+    is wrong, 3 a cluster can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5
+    the undo stopped half way, and the last line says what is left.
 
     Example: sparkmirror migration switch consumers migration.yaml --set shop
     """
     goal = SwitchGoal(who, Side.SOURCE if back else Side.TARGET)
-    _switch(file, goal, name, yes=yes, dry_run=dry_run, secrets=secrets, output=output)
+    with Migration.load(file, secrets) as moving:
+        _switch(moving, goal, name, yes=yes, dry_run=dry_run, watching=watch, output=output)
 
 
 @migration.command()
@@ -81,6 +87,7 @@ def reverse(
     file: MigrationPath,
     who: Annotated[Who, typer.Option("--who", help="Who moves back to the source.")] = Who.ALL,
     name: SetName = None,
+    watch: Watch = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     secrets: Secrets = None,
@@ -90,13 +97,14 @@ def reverse(
 
     The same steps as `switch`, with the clusters exchanged; also days later.
 
-    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, 2 a file is wrong, 3 a cluster
-    can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5 the undo
-    stopped half way, and the last line says what is left.
+    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or a client went past a watched switch, 2 a file
+    is wrong, 3 a cluster can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5
+    the undo stopped half way, and the last line says what is left.
 
     Example: sparkmirror migration reverse migration.yaml --set shop
     """
-    _switch(file, SwitchGoal(who, Side.SOURCE), name, yes=yes, dry_run=dry_run, secrets=secrets, output=output)
+    with Migration.load(file, secrets) as moving:
+        _switch(moving, SwitchGoal(who, Side.SOURCE), name, yes=yes, dry_run=dry_run, watching=watch, output=output)
 
 
 @migration.command()
@@ -136,30 +144,58 @@ def complete(
 
 
 def _switch(
-    path: str, goal: SwitchGoal, name: str | None, *, yes: bool, dry_run: bool, secrets: str | None, output: Format
+    moving: Migration,
+    goal: SwitchGoal,
+    name: str | None,
+    *,
+    yes: bool,
+    dry_run: bool,
+    watching: bool,
+    output: Format,
 ) -> None:
     told: list[dict[str, Any]] = []
     worst = Code.DONE
-    with Migration.load(path, secrets) as moving:
-        for plan in moving.plan(goal, name):
-            if output is Format.TEXT and (plan.actions or dry_run):
-                _announce(plan)
-            if dry_run:
-                plan.dry_run(lambda line: typer.echo(f"  {line}"))
-                continue
-            if plan.actions and not yes and not typer.confirm("Continue?"):
-                raise typer.Exit(1)
-            outcome = plan.run(_print_event if output is Format.TEXT else lambda _: None)
-            told.append(_json(plan, outcome))
-            worst = max(worst, outcome.code)
-            if output is Format.TEXT:
-                _end(plan, outcome)
-            if outcome.code is not Code.DONE:
-                break
+    for planned in moving.plan(goal, name):
+        if output is Format.TEXT and (planned.actions or dry_run):
+            _announce(planned)
+        if dry_run:
+            planned.dry_run(lambda line: typer.echo(f"  {line}"))
+            continue
+        if planned.actions and not yes and not typer.confirm("Continue?"):
+            raise typer.Exit(1)
+        outcome = planned.run(_print_event if output is Format.TEXT else lambda _: None)
+        told.append(_json(planned, outcome))
+        worst = max(worst, outcome.code)
+        if output is Format.TEXT:
+            _end(planned, outcome)
+        if outcome.code is not Code.DONE:
+            break
+    if watching and not dry_run and not worst and _watch(moving, goal, told, output):
+        worst = Code.BLOCKED
     if output is Format.JSON:
         print_json(told)
     if worst:
         raise typer.Exit(int(worst))
+
+
+def _watch(moving: Migration, goal: SwitchGoal, told: list[dict[str, Any]], output: Format) -> bool:
+    """Tell who goes past the switch, also in the sets' rows; True if a client has."""
+    rows = {row["set"]: row for row in told}
+    for row in told:
+        row["bypasses"] = []
+    seconds, here = moving.file.policies.watch, moving.pair.configs[goal.at.other].alias
+    if output is Format.TEXT:
+        typer.echo(f"looking for writes and commits at {here} for {seconds:g} s (Ctrl-C ends it)")
+    sets = [each for each in moving.file.sets if each.name in rows]
+    for news in watch(moving.observe, sets, goal, seconds):
+        for each, words in news:
+            rows[each.name]["bypasses"].append(words)
+            if output is Format.TEXT:
+                typer.echo(f"{time.strftime('%H:%M:%S')}  {each.name}: {words}")
+    count = sum(len(row["bypasses"]) for row in told)
+    if output is Format.TEXT and not count:
+        typer.echo(f"no client wrote or committed at {here}")
+    return bool(count)
 
 
 def _announce(plan: SwitchPlan) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, load, only_flow
 from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.mirror.engine.installed_spark import require_spark
 
 
 def rewrite_checkpoint(
@@ -30,6 +31,7 @@ def rewrite_checkpoint(
 
     Example: sparkmirror rewrite-checkpoint mm2.properties /checkpoints/orders /checkpoints/orders-at-b
     """
+    require_spark()
     only = only_flow(load(file, clusters, secrets=secrets), flow)
     from sparkmirror.frames.rewrite_checkpoint import rewrite_checkpoint as rewrite  # PyArrow is slow to import
 

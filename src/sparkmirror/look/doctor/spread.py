@@ -11,10 +11,10 @@ from sparkmirror.look.doctor.finding import Severity
 from sparkmirror.look.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.snapshot.snapshot import FlowState
 
-FEW, MANY = 5, 10
-"""Fewest and most partitions per task.
+FEW = 5
+"""Fewest partitions per task, as in the latency runbook of Amazon's kit.
 
-From the latency runbook of the kit for Amazon's MSK: tune tasks.max to 5 to 10 partitions a task.
+Its 10 at most is for a MirrorMaker 2: here partitions hardly cost anything (docs/planning.md).
 """
 HOT_SHARE = 0.5
 """Share of a topic's lag that makes a partition hot.
@@ -83,17 +83,6 @@ def _skew(case: Case) -> Iterator[Sign]:
             )
 
 
-def _many(case: Case) -> Iterator[Sign]:
-    tasks = len(case.flow.pumps)
-    if tasks and case.slow and len(case.partitions) > MANY * tasks:
-        wanted = -(-len(case.partitions) // MANY)
-        yield Sign(
-            subject="",
-            evidence=f"{counted(len(case.partitions), 'partition')} in {tasks:,} tasks",
-            action=f"Raise tasks.max (now {case.flow.tasks_max:,}) to about {wanted:,}, and give Spark as many slots.",
-        )
-
-
 def _few(case: Case) -> Iterator[Sign]:
     tasks, before = len(case.flow.pumps), case.before(LEAST_S)
     if tasks < FEW or before is None or len(case.partitions) >= FEW * tasks:
@@ -120,7 +109,7 @@ SPREAD = (
         cause="Spark was started with too few cores.",
         action="Give Spark more executors or cores (docs/spark.md), or lower tasks.max.",
         look=_slots,
-        explains=("partitions-a-task", "pump-cpu", *LATE),
+        explains=("pump-cpu", *LATE),
     ),
     Rule(
         name="hot-partition",
@@ -142,16 +131,6 @@ SPREAD = (
         action="Wait 5 minutes: the partitions are planned again by load. If the finding stays, raise tasks.max.",
         look=_skew,
         explains=LATE,
-    ),
-    Rule(
-        name="partitions-a-task",
-        severity=Severity.WARNING,
-        title="Tasks have too many partitions each",
-        when="More than 10 partitions a task while over 10,000 records wait or the objective is missed.",
-        cause="tasks.max is low for so many partitions.",
-        action="Raise tasks.max.",
-        look=_many,
-        explains=("pump-cpu", *LATE),
     ),
     Rule(
         name="few-partitions-a-task",

@@ -182,7 +182,7 @@ FLOW_CHECKS = (
     ),
     Check(
         id="verify-fresh",
-        what="source and copy were compared record by record lately",
+        what="always `unknown`, as no verification is written down: it reminds you to run one",
         remedy="run `sparkmirror verify` with the mirror's file",
         look=_verify,
     ),
