@@ -17,7 +17,7 @@ broker-security-group-ids = {
 # The outputs SecurityGroup and RoleName of the bastion's stack
 bastion = { security_group_id = "sg-0123456789abcdef0", role_name = "lab-bastion-Role-AbCdEf" }
 
-image-tag                   = "0.2.0"
+image-tag                   = "0.3.0"
 grafana-password-secret-arn = "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf"
 spark-secret-arn            = "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/spark-AbCdEf"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sparkmirror.api.translator import Translator
     from sparkmirror.api.verification import Verification, verify
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES = {
     "AgedFlow": "shown_status",

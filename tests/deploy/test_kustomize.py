@@ -47,6 +47,6 @@ def test_the_pages_overlay(tmp_path: Path) -> None:
         "mm2.properties": b"clusters = here, there\n"
     }
     pod = made["Deployment"]["spec"]["template"]["spec"]
-    assert [each["image"] for each in pod["containers"]] == ["registry.example.com/sparkmirror:0.2.0"]
+    assert [each["image"] for each in pod["containers"]] == ["registry.example.com/sparkmirror:0.3.0"]
     mounted = [each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each]
     assert made["Secret"]["metadata"]["name"] in mounted
