@@ -278,6 +278,21 @@ def test_stragglers_behind_the_start_of_a_turn_are_stepped_over(flow: Flow) -> N
     assert [(loss.kind, loss.first, loss.end) for loss in flow.losses()] == [(LossKind.FOREIGN, 4, 7)]
 
 
+def test_stragglers_that_come_before_the_first_batch_of_a_turn_are_told_from_the_turn_before(flow: Flow) -> None:
+    """A pump has claimed its first batch right at the start, and a straggler comes first."""
+    flow.copy()
+    flow.target.append(flow.target_topic, 4)
+    begins = replace(_turn(flow, COPIED + 4, COPIED), runs=(Run(40, 0),))
+    flow.claim(replace(_turn(flow, COPIED, COPIED), runs=(Run(35, 0),)), begins)
+    flow.target.append(flow.target_topic, 2)
+    batch = built([b"record"] * 5, flow.producer(COPIED))
+    flow.claim(replace(flow.announce(COPIED, 2, (batch, (Run(40, 5),))), downstream=begins.downstream))
+    flow.target.send(flow.target_topic, batch)
+    position = flow.partition_reading().position
+    assert (position.sequence, position.upstream, position.downstream) == (COPIED + 5, 45, COPIED + 11)
+    assert [(loss.kind, loss.first, loss.end) for loss in flow.losses()] == [(LossKind.FOREIGN, COPIED + 4, COPIED + 6)]
+
+
 def test_stragglers_behind_a_later_turns_start_are_stepped_over_without_a_state(forgetful_flow: Flow) -> None:
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)

@@ -121,14 +121,21 @@ def foreign_tail(known: Iterable[ForeignRecords], begin: int, log_end: int) -> F
     return ForeignTail(log_end - behind[0].first, tuple(unknown))
 
 
-def foreign_between(probe: LogProbe, partition: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:
+def foreign_between(
+    probe: LogProbe, partition: TopicPartition, ruling: Ruling, claims: Iterable[Claim]
+) -> tuple[ForeignRecords, ...]:
     """Return the foreign stretches right before claims that the log has just decided.
 
-    The claims' records landed behind these stretches.
+    The claims' records landed behind these stretches. `claims` are all of the flow's: what lies below the start of a
+    turn that begins with such a claim is the opposite flow's turn, and not foreign.
     """
+    begun: dict[int, int] = {}
+    for start in claims:
+        if start.turn:
+            begun[start.sequence] = max(begun.get(start.sequence, 0), start.downstream)
     stretches = []
     for before, claim in pairwise(ruling.true):
-        first = before.downstream + claim.sequence - before.sequence
+        first = max(before.downstream + claim.sequence - before.sequence, begun.get(claim.sequence, 0))
         if (
             first < claim.downstream
             and claim.batches

@@ -115,7 +115,7 @@ class PositionResolver:
         ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
         if ruling.undecided:
             return Resolved(Doubt(reason=ruling.undecided, wait=ruling.wait))
-        between = foreign_between(self._probe, partition, ruling)
+        between = foreign_between(self._probe, partition, ruling, claims)
         self._note(partition, reading, between)
         if ruling.confirmed or ruling.false:
             claimed = [claim for claim in ruling.confirmed if claim not in ruling.healed]
