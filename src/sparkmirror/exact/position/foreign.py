@@ -126,8 +126,8 @@ def foreign_between(
 ) -> tuple[ForeignRecords, ...]:
     """Return the foreign stretches right before claims that the log has just decided.
 
-    The claims' records landed behind these stretches. `claims` are all of the flow's: what lies below the start of a
-    turn that begins with such a claim is the opposite flow's turn, and not foreign.
+    The claims' records landed behind these stretches. `claims` are all of the flow's: offsets below the start of
+    a turn that begins with such a claim are of the opposite flow's turn, and not foreign.
     """
     begun: dict[int, int] = {}
     for start in claims:
