@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from test_driver_control import ENDS, PlayedTopic, at_its_end
 from test_observer import a_driver, copying, looked_at
+from tests.support import mirror_process as mp
 from tests.support.snapshot_samples import flow, topic
 
 from sparkmirror.cli import flow_lines, topic_rows
+from sparkmirror.config import load_mm2_properties
 from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.kafka.cluster.topic_log import LogEntry
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.look.doctor import flow_status
 from sparkmirror.mirror.engine import flow_health
 from sparkmirror.mirror.engine.done_topics import DoneTopics
+from sparkmirror.mirror.engine.turn_watch import TurnWatch
 from sparkmirror.pump.messages.control import Border, Control, ControlState, DoneTopic, TurnStart
 from sparkmirror.snapshot.late_offsets import LateOffsets
 from sparkmirror.snapshot.snapshot import FlowState, Topic
@@ -76,6 +81,22 @@ def test_the_opposite_flows_next_turn_says_that_all_is_reached() -> None:
     played.done.follow(played.log, ())
     assert successor(played).ended(str) == {("orders", 0): 11, ("orders", 1): 120}
     assert played.done.topics == ("orders",)
+
+
+def test_the_opposite_flows_words_are_enough_without_a_receipt(tmp_path: Path) -> None:
+    turns = {"A->B.sparkmirror.turn": "first", "B->A.sparkmirror.turn": "second", "B->A.enabled": "true"}
+    keep = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
+    file = mp.write_properties(tmp_path / "mm2.properties", "127.0.0.1:1", "127.0.0.1:2", "orders", turns | keep)
+    forth = next(flow for flow in load_mm2_properties(str(file)).flows if flow.turn == "first")
+    played, theirs = a_done_topic(), PlayedTopic()
+    watch = TurnWatch(forth, played.done)
+    watch.read(theirs.log, 0)
+    assert not played.done.is_released("orders")
+    starts = {0: Border(110, 10, 10), 1: Border(120, 20, 20)}
+    Control(theirs.log).turn("orders", TurnStart(number=2, starts=starts), None)
+    watch.read(theirs.log, 0)
+    assert played.done.is_released("orders")
+    assert watch.waits("orders")
 
 
 def test_where_the_opposite_flows_copies_are_is_asked_before_the_end_is_reached() -> None:

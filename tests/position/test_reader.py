@@ -293,6 +293,18 @@ def test_stragglers_that_come_before_the_first_batch_of_a_turn_are_told_from_the
     assert [(loss.kind, loss.first, loss.end) for loss in flow.losses()] == [(LossKind.FOREIGN, COPIED + 4, COPIED + 6)]
 
 
+def test_a_straggler_that_comes_before_the_first_batch_of_the_first_turn_is_named(flow: Flow) -> None:
+    flow.target.append(flow.target_topic, 4)
+    flow.claim(_turn(flow, 4))
+    flow.target.append(flow.target_topic, 2)
+    batch = built([b"record"] * 5, flow.producer(0))
+    flow.claim(replace(flow.announce(0, 2, (batch, (Run(FIRST_UPSTREAM, 5),))), downstream=4))
+    flow.target.send(flow.target_topic, batch)
+    position = flow.partition_reading().position
+    assert (position.sequence, position.upstream, position.downstream) == (5, FIRST_UPSTREAM + 5, 11)
+    assert [(loss.kind, loss.first, loss.end) for loss in flow.losses()] == [(LossKind.FOREIGN, 4, 6)]
+
+
 def test_stragglers_behind_a_later_turns_start_are_stepped_over_without_a_state(forgetful_flow: Flow) -> None:
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from sparkmirror.cli.loading import Secrets
 from sparkmirror.cli.migration_looks import MigrationPath, SetName, check, new, plan, rehearse, schema
-from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.cli.output import Format, Output, print_json, print_line
 from sparkmirror.cli.tables import lines
-from sparkmirror.migrate.bypasses import watch
+from sparkmirror.migrate.bypasses import Bypasses, watch
 from sparkmirror.migrate.executor import Code, StepEvent, SwitchOutcome
 from sparkmirror.migrate.migration import Migration, SwitchPlan
 from sparkmirror.migrate.observation import Observation, Side
@@ -22,9 +22,7 @@ from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 migration = typer.Typer(no_args_is_help=True, help="Move topics, producers and consumers to another cluster, and back.")
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Begin without a question.")]
-Watch = Annotated[
-    bool, typer.Option("--watch", help="Look afterwards, for policies.watch, for who goes past the switch.")
-]
+Watch = Annotated[bool, typer.Option("--watch", help="Look afterwards for writes and commits at the side left.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
 for verb in (new, schema, plan, check, rehearse):
     migration.command()(verb)
@@ -71,7 +69,7 @@ def switch(
     Says beforehand what will be done, and what clients will see. A step that takes longer than its
     policy undoes the switch. If the program is killed, the same command continues.
 
-    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or a client went past a watched switch, 2 a file
+    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or `--watch` saw a write or a commit, 2 a file
     is wrong, 3 a cluster can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5
     the undo stopped half way, and the last line says what is left.
 
@@ -97,7 +95,7 @@ def reverse(
 
     The same steps as `switch`, with the clusters exchanged; also days later.
 
-    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or a client went past a watched switch, 2 a file
+    Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or `--watch` saw a write or a commit, 2 a file
     is wrong, 3 a cluster can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5
     the undo stopped half way, and the last line says what is left.
 
@@ -170,31 +168,37 @@ def _switch(
             _end(planned, outcome)
         if outcome.code is not Code.DONE:
             break
-    if watching and not dry_run and not worst and _watch(moving, goal, told, output):
-        worst = Code.BLOCKED
     if output is Format.JSON:
         print_json(told)
+    if watching and not dry_run and not worst and _watch(moving, goal, [row["set"] for row in told], output):
+        worst = Code.BLOCKED
     if worst:
         raise typer.Exit(int(worst))
 
 
-def _watch(moving: Migration, goal: SwitchGoal, told: list[dict[str, Any]], output: Format) -> bool:
-    """Tell who goes past the switch, also in the sets' rows; True if a client has."""
-    rows = {row["set"]: row for row in told}
-    for row in told:
-        row["bypasses"] = []
+def _watch(moving: Migration, goal: SwitchGoal, names: list[str], output: Format) -> bool:
+    """Tell what goes past the switch, as it comes; return True if anything has."""
     seconds, here = moving.file.policies.watch, moving.pair.configs[goal.at.other].alias
+    what = {Who.CONSUMERS: "commits", Who.PRODUCERS: "writes"}.get(goal.who, "writes and commits")
+    back = moving.pair.flows.get(goal.at)
+    sets_groups = back is not None and back.group.sync_group_offsets_enabled
+    watched = [
+        (each.name, Bypasses(each, goal, sets_groups=sets_groups)) for each in moving.file.sets if each.name in names
+    ]
     if output is Format.TEXT:
-        typer.echo(f"looking for writes and commits at {here} for {seconds:g} s (Ctrl-C ends it)")
-    sets = [each for each in moving.file.sets if each.name in rows]
-    for news in watch(moving.observe, sets, goal, seconds):
-        for each, words in news:
-            rows[each.name]["bypasses"].append(words)
-            if output is Format.TEXT:
-                typer.echo(f"{time.strftime('%H:%M:%S')}  {each.name}: {words}")
-    count = sum(len(row["bypasses"]) for row in told)
+        typer.echo(f"looking for {what} at {here} for {seconds:g} s (Ctrl-C ends it)")
+    count = 0
+    try:
+        for name, words in watch(moving.observe, watched, seconds, lambda why: typer.echo(why, err=True)):
+            count += 1
+            if output is Format.JSON:
+                print_line({"set": name, "bypass": words})
+            else:
+                typer.echo(f"{time.strftime('%H:%M:%S')}  {name}: {words}")
+    except KeyboardInterrupt:
+        typer.echo("not looked at to the end", err=True)
     if output is Format.TEXT and not count:
-        typer.echo(f"no client wrote or committed at {here}")
+        typer.echo(f"no {what} at {here} were seen")
     return bool(count)
 
 

@@ -27,12 +27,13 @@ def rewrite_checkpoint(
     checkpointLocation in the query.
 
     Exit codes: 0 written, 1 an offset has no exact one at the target (each is named, nothing is
-    written), 2 the file, the checkpoint or the command line is wrong, 3 the target can't be reached.
+    written), 2 the file, the checkpoint or the command line is wrong, 3 the target can't be reached, or
+    there is no Spark.
 
     Example: sparkmirror rewrite-checkpoint mm2.properties /checkpoints/orders /checkpoints/orders-at-b
     """
-    require_spark()
     only = only_flow(load(file, clusters, secrets=secrets), flow)
+    require_spark()
     from sparkmirror.frames.rewrite_checkpoint import rewrite_checkpoint as rewrite  # PyArrow is slow to import
 
     done = rewrite(checkpoint, to, only)

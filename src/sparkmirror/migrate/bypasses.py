@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.file import Set
 from sparkmirror.migrate.observation import Observation
@@ -19,61 +21,120 @@ LOOK_S = 1.0
 """Seconds between two looks."""
 
 
-def bypasses(before: Observation, now: Observation, moving: Set, goal: SwitchGoal) -> list[str]:
-    """Return in words what went past a set's switch between two looks."""
-    writes = _writes(before, now, moving, goal) if goal.who is not Who.CONSUMERS else ()
-    commits = _commits(before, now, moving, goal) if goal.who is not Who.PRODUCERS else ()
-    return [*writes, *commits]
+class _Commit(NamedTuple):
+    group: str
+    topic: str
+    partition: int
 
 
-def _writes(before: Observation, now: Observation, moving: Set, goal: SwitchGoal) -> Iterator[str]:
-    left = goal.at.other
-    here = now.clusters[left].alias
-    for topic in moving.topics:
-        if goal.at in now.flows:
-            known = phase.word(before, goal.at, topic).foreign
-            yield from (f"{topic}: {words}" for words in phase.word(now, goal.at, topic).foreign if words not in known)
-        if phase.keeps_names(now, topic):
-            continue  # its log at the side that was left grows by copies
-        ends = phase.topic_at(before, left, topic).ends
-        for partition, end in phase.topic_at(now, left, topic).ends.items():
-            if (count := end - ends.get(partition, 0)) > 0:
-                came = "1 offset" if count == 1 else f"{count:,} offsets"
-                yield f"{topic}-{partition}: {came} came to {here} that no flow copies"
+class Bypasses:
+    """Tell what goes past one set's switch, by one look after the other, once."""
 
+    def __init__(self, moving: Set, goal: SwitchGoal, *, sets_groups: bool) -> None:
+        """Take the set.
 
-def _commits(before: Observation, now: Observation, moving: Set, goal: SwitchGoal) -> Iterator[str]:
-    left = goal.at.other
-    here = now.clusters[left].alias
-    for group in moving.groups:
-        then, there = phase.group_at(before, left, group), phase.group_at(now, left, group)
-        if there.members and not then.members:
-            who = ", ".join(f"{each.client_id}@{each.host}" for each in there.members)
-            yield f"{group} has members at {here} again: {who}"
-        positions = now.flows[goal.at].positions.get(group, {}) if goal.at in now.flows else {}
-        for (topic, partition), offset in there.offsets.items():
-            # Up to where the group is at its new side the mirror sets offsets for the way back.
-            is_new = then.offsets.get((topic, partition)) != offset
-            if is_new and offset > (positions.get((topic, partition)) or 0):
-                yield f"{group} has committed offset {offset:,} of {topic}-{partition} at {here}"
+        With `sets_groups` the mirror sets groups' offsets at the side that was left.
+        """
+        self._moving, self._goal, self._sets_groups = moving, goal, sets_groups
+        self._ends: dict[TopicPartition, int] = {}
+        """End of each partition as last seen; before, the published one."""
+        self._foreign: dict[str, set[str]] = {}
+        """Entries of the ledger that are known, by topic."""
+        self._members: set[str] = set()
+        """Groups whose members are told."""
+        self._offsets: dict[_Commit, int] | None = None
+        """Commits as last seen; None before the first look."""
+        self._new: dict[_Commit, int] = {}
+        """Commits of the last look. The next one tells how far the mirror can have been."""
+        self._commits: set[_Commit] = set()
+        """Partitions whose commits are told."""
+
+    def look(self, seen: Observation) -> list[str]:
+        """Return what is new, in words; the first look's entries and offsets are not."""
+        writes = self._writes(seen) if self._goal.who is not Who.CONSUMERS else ()
+        commits = self._readers(seen) if self._goal.who is not Who.PRODUCERS else ()
+        return [*writes, *commits]
+
+    def _writes(self, seen: Observation) -> Iterator[str]:
+        left = self._goal.at.other
+        here = seen.clusters[left].alias
+        for topic in self._moving.topics:
+            words = phase.word(seen, self._goal.at, topic).foreign
+            yield from (f"{topic}: {each}" for each in words if each not in self._foreign.get(topic, words))
+            self._foreign.setdefault(topic, set()).update(words)
+            if phase.keeps_names(seen, topic):
+                continue  # its log at the side that was left grows by copies
+            published = phase.word(seen, left, topic).ends
+            for partition, end in phase.topic_at(seen, left, topic).ends.items():
+                count = end - self._ends.get((topic, partition), published.get(partition, end))
+                self._ends[topic, partition] = end
+                if count > 0:
+                    came = "1 offset" if count == 1 else f"{count:,} offsets"
+                    yield f"{topic}-{partition}: {came} came to {here} that no flow copies"
+
+    def _readers(self, seen: Observation) -> Iterator[str]:
+        left = self._goal.at.other
+        here = seen.clusters[left].alias
+        for group in self._moving.groups:
+            there = phase.group_at(seen, left, group)
+            if not there.empty and group not in self._members:
+                self._members.add(group)
+                who = ", ".join(f"{each.client_id}@{each.host}" for each in there.members) or "unknown"
+                yield f"{group} has members at {here}: {who}"
+        now = {
+            _Commit(group, *place): offset
+            for group in self._moving.groups
+            for place, offset in phase.group_at(seen, left, group).offsets.items()
+        }
+        for commit, offset in self._clients(seen, now):
+            if commit not in self._commits:
+                self._commits.add(commit)
+                yield f"{commit.group} has committed offset {offset:,} of {commit.topic}-{commit.partition} at {here}"
+        self._offsets = now
+
+    def _clients(self, seen: Observation, now: dict[_Commit, int]) -> Iterator[tuple[_Commit, int]]:
+        """Yield commits that the mirror can't have made.
+
+        It sets no group back, nor beyond the group's place at the other side.
+        """
+        positions = seen.flows[self._goal.at].positions if self._goal.at in seen.flows else {}
+        for commit, offset in self._new.items():
+            position = positions.get(commit.group, {}).get((commit.topic, commit.partition), -1)
+            if not self._sets_groups or (position is not None and offset > position):
+                yield commit, offset
+        self._new = {}
+        known = now if self._offsets is None else self._offsets
+        for commit, offset in now.items():
+            before = known.get(commit)
+            if before is not None and offset < before:
+                yield commit, offset
+            elif offset != before:
+                self._new[commit] = offset
 
 
 def watch(
-    look: Callable[[], Observation], sets: Sequence[Set], goal: SwitchGoal, seconds: float
-) -> Iterator[list[tuple[Set, str]]]:
-    """Look for a while; yield after each look what is new, with its set.
+    look: Callable[[], Observation],
+    watched: Sequence[tuple[str, Bypasses]],
+    seconds: float,
+    trouble: Callable[[str], None],
+) -> Iterator[tuple[str, str]]:
+    """Look for a while; yield what goes past a switch, with the set's name.
 
-    A cluster that can't be reached is told once, and looked at again. Raises the first look's errors.
+    Why a cluster can't be looked at goes to `trouble`, once.
     """
-    end, before, trouble = time.monotonic() + seconds, look(), ""
-    while time.monotonic() < end:
-        time.sleep(LOOK_S)
+    end, told = time.monotonic() + seconds, ""
+    while True:
         try:
-            now = look()
+            seen = look()
         except (SparkMirrorError, ConnectionError) as error:
-            told = str(error) or type(error).__name__
-            yield [(each, f"can't be watched now: {told}") for each in sets] if told != trouble else []
-            trouble = told
-            continue
-        yield [(each, words) for each in sets for words in bypasses(before, now, each, goal)]
-        before, trouble = now, ""
+            why = str(error) or type(error).__name__
+            if why != told:
+                trouble(why)
+            told = why
+        else:
+            told = ""
+            for name, bypasses in watched:
+                yield from ((name, words) for words in bypasses.look(seen))
+        if time.monotonic() >= end:
+            return
+        time.sleep(LOOK_S)

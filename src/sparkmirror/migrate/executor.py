@@ -177,6 +177,7 @@ class Executor:
         # The first line of evidence creates its topic: before clients wait.
         self._note(moving_set, goal, "begins", "; ".join(action.words(seen) for action in plan))
         begun = time.monotonic()
+        seen = self._seen = self._hands.look()
         try:
             self._steps(seen, moving_set, goal)
         except (TimeUp, HookRefused) as error:

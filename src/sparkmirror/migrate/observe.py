@@ -339,11 +339,11 @@ class _Slow:
                 self.at_work = True
                 self.standbys = max((at_work.processes or 1) - 1, 0)
         foreign: dict[str, list[str]] = {}
-        with suppress(ConnectionError):
+        with suppress(ConnectionError):  # what was read before still stands
             for loss in LossLedger(self._ledger).read():
                 if loss.outcome is LossOutcome.FOREIGN and loss.action != "expected":
                     foreign.setdefault(loss.source_topic, []).append(loss.words)
-        self.foreign = {topic: tuple(words) for topic, words in foreign.items()}
+            self.foreign = {topic: tuple(words) for topic, words in foreign.items()}
 
 
 def _lag(copied: Copied | Unmapped, end: int) -> int | None:

@@ -7,7 +7,6 @@ Bisection finds the places where downstream minus sequence rises.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import NamedTuple
 
 from sparkmirror.exact.durable.claims import Claim
@@ -134,8 +133,11 @@ def foreign_between(
         if start.turn:
             begun[start.sequence] = max(begun.get(start.sequence, 0), start.downstream)
     stretches = []
-    for before, claim in pairwise(ruling.true):
-        first = max(before.downstream + claim.sequence - before.sequence, begun.get(claim.sequence, 0))
+    for before, claim in zip((None, *ruling.true), ruling.true, strict=False):
+        begin = begun.get(claim.sequence, 0)
+        if before is None and not begin:
+            continue
+        first = begin if before is None else max(before.downstream + claim.sequence - before.sequence, begin)
         if (
             first < claim.downstream
             and claim.batches

@@ -83,7 +83,7 @@ class TurnWatch:
         offset = 0
         while True:
             try:
-                offset = self._read(control, offset)
+                offset = self.read(control, offset)
                 if self.opposite is None:
                     self._learn_opposite(client, claims)
             except Exception as error:  # the thread must not end; until it reads, topics wait or go on as they did
@@ -93,7 +93,8 @@ class TurnWatch:
                 break
         client.close()
 
-    def _read(self, control: TopicLog, offset: int) -> int:
+    def read(self, control: TopicLog, offset: int) -> int:
+        """Read on in the opposite flow's control topic; return the next offset to read."""
         try:
             entries, offset = control.read(0, offset)
         except LogUnavailable as error:
