@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import SecretStr
 
 from sparkmirror.config import known_keys
-from sparkmirror.config.control_settings import (
+from sparkmirror.config.declared_providers import FAMILY, PACKAGE, PARAMETERS, PROVIDERS_KEY
+from sparkmirror.config.duty_settings import (
     GROUP_SETTINGS,
     HEARTBEAT_SETTINGS,
     OFFSET_SYNC_SETTINGS,
     STORAGE_SETTINGS,
     TOPIC_SYNC_SETTINGS,
 )
-from sparkmirror.config.declared_providers import FAMILY, PACKAGE, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.metrics_settings import METRICS_SETTINGS
 from sparkmirror.config.providers import CLASSES
 from sparkmirror.config.refusals import ACCEPTED

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sparkmirror.cli.resource_watch import ResourceWatch, Taken, differences
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 
 LOOK_S = 0.02
 
@@ -39,7 +39,7 @@ def resource(topics: str = "orders", **source: Any) -> dict[str, Any]:
 
 def taken(path: Path) -> Taken:
     reading = read([str(path)])
-    return Taken(reading, *explain(reading))
+    return Taken(reading, *model_of(reading))
 
 
 def until(true: Callable[[], object]) -> None:

@@ -17,8 +17,8 @@ from tests.support.operated import put, resource
 from tests.support.rest_cases import connector
 
 from sparkmirror.cli.log_lines import JsonLines, PlainLines, TextLines
-from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.declared_providers import declared_providers
+from sparkmirror.config.duty_settings import DUTY_SETTINGS
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.formats.strimzi_fields import FIELDS
 from sparkmirror.config.metrics_settings import METRICS_SETTINGS
@@ -58,7 +58,7 @@ ORDINARY = {
 }
 SETTINGS = (
     *(ENABLED, SOURCE_SERVERS, TARGET_SERVERS, SECURITY_PROTOCOL, LOG_FORMAT),
-    *(*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS),
+    *(*FLOW_SETTINGS, *DUTY_SETTINGS, *LOSS_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS),
     *(*SSL_SETTINGS, *SASL_SETTINGS, *ADMIN_SETTINGS, *METRICS_SETTINGS),
 )
 KEYS = sorted(

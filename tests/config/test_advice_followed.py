@@ -8,7 +8,7 @@ import pytest
 
 from sparkmirror.config import known_keys
 from sparkmirror.config.advice import Advisor, counting_prefixes, of_no_client
-from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.duty_settings import DUTY_SETTINGS
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.scopes import Scopes
 from sparkmirror.config.setting import ADMIN_PLACES
@@ -22,7 +22,7 @@ from sparkmirror.config.settings import (
     SOURCE_SERVERS,
 )
 
-_SETTINGS = (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS, ENABLED)
+_SETTINGS = (*FLOW_SETTINGS, *DUTY_SETTINGS, *LOSS_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS, ENABLED)
 _COUNTS = {key for setting in (*_SETTINGS, SOURCE_SERVERS) for key in setting.place.keys(setting.name, "us", "eu")}
 _COUNTS |= {
     key for setting in ADMIN_SETTINGS for place in ADMIN_PLACES.values() for key in place.keys(setting.name, "us", "eu")

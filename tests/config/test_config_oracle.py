@@ -10,7 +10,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.duty_settings import DUTY_SETTINGS
 from sparkmirror.config.originals import connector_originals
 from sparkmirror.config.properties import explain_mm2_properties
 from sparkmirror.config.setting import KeyScope, Setting
@@ -24,7 +24,7 @@ KEYS = 120
 OURS = "sparkmirror."
 SETTINGS = [
     setting
-    for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS)
+    for setting in (*FLOW_SETTINGS, *DUTY_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS)
     if not setting.name.startswith(OURS)
 ]
 PREFIXES = [

@@ -8,7 +8,7 @@ import pytest
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.flow_settings import ALWAYS, differences, flow_settings
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 
 BASE = {
     "clusters": "A, B",
@@ -23,7 +23,7 @@ def flow_of(tmp_path: Path, **settings: str) -> FlowConfig:
     file = tmp_path / "mm2.properties"
     lines = BASE | {key.replace("__", "->").replace("_", "."): value for key, value in settings.items()}
     file.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
-    model, _ = explain(read([str(file)]))
+    model, _ = model_of(read([str(file)]))
     (flow,) = model.flows
     return flow
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.config import ClusterConfig
-from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.duty_settings import DUTY_SETTINGS
 from sparkmirror.config.effective import EffectiveValue
 from sparkmirror.config.properties import explain_mm2_properties
 from sparkmirror.config.setting import Setting
@@ -33,11 +33,11 @@ EXCEPTIONS = {
     "offset.storage.replication.factor": STORAGE,
 }
 PLACES: dict[str, Sequence[str]] = {
-    **{setting.name: CONNECTOR for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS)},
+    **{setting.name: CONNECTOR for setting in (*FLOW_SETTINGS, *DUTY_SETTINGS, *LOSS_SETTINGS)},
     **{setting.name: CONSUMER for setting in FETCH_SETTINGS},
     **EXCEPTIONS,
 }
-ALL = [(one, PLACES[one.name]) for one in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, *FETCH_SETTINGS)]
+ALL = [(one, PLACES[one.name]) for one in (*FLOW_SETTINGS, *DUTY_SETTINGS, *LOSS_SETTINGS, *FETCH_SETTINGS)]
 ALL += [(setting, PRODUCER) for setting in PRODUCE_SETTINGS]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.config.properties import explain_mm2_properties
 from sparkmirror.errors import ConfigError
 
@@ -105,6 +105,6 @@ def test_a_connectors_file(tmp_path: Path) -> None:
         f"{KEY}.source.url": "http://a:8081",
     }
     file.write_text(json.dumps(settings))
-    config, _ = explain(read([str(file)]))
+    config, _ = model_of(read([str(file)]))
     assert config.schemas["A->B"].source.url == "http://a:8081"
     assert not config.warnings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from resources import values, write_connectors
 
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.errors import ConfigError
 
 PACKAGE = "org.apache.kafka.connect.mirror."
@@ -101,7 +101,7 @@ def test_the_kits_twelve_files(tmp_path: Path, signed: str) -> None:
 
 
 def test_what_is_run(tmp_path: Path) -> None:
-    config, _ = explain(read(write_connectors(tmp_path, **three())))
+    config, _ = model_of(read(write_connectors(tmp_path, **three())))
     (flow,) = config.flows
     assert flow.produce.max_request_size == 26_214_400
     assert flow.connect.connector == "mm2-Source"
@@ -113,14 +113,14 @@ def test_what_is_run(tmp_path: Path) -> None:
 
 
 def test_a_source_connector_alone(tmp_path: Path) -> None:
-    config, _ = explain(read(write_connectors(tmp_path, source=three()["source"])))
+    config, _ = model_of(read(write_connectors(tmp_path, source=three()["source"])))
     (flow,) = config.flows
     assert not flow.group.emit_checkpoints_enabled
     assert not flow.heartbeat.emit_heartbeats_enabled
 
 
 def test_a_heartbeat_connector_alone(tmp_path: Path) -> None:
-    config, _ = explain(read(write_connectors(tmp_path, heartbeat=three()["heartbeat"])))
+    config, _ = model_of(read(write_connectors(tmp_path, heartbeat=three()["heartbeat"])))
     assert not config.flows
     assert [beat.name for beat in config.beats] == ["msksource->mskdest"]
 
@@ -148,7 +148,7 @@ def test_a_connector_that_is_not_to_run(tmp_path: Path, state: str) -> None:
     posted["checkpoint"]["initial_state"] = state
     posted["heartbeat"]["initial_state"] = state
     reading = read(write_connectors(tmp_path, **posted))
-    config, _ = explain(reading)
+    config, _ = model_of(reading)
     (flow,) = config.flows
     assert not flow.group.emit_checkpoints_enabled
     assert not flow.heartbeat.emit_heartbeats_enabled
@@ -187,7 +187,7 @@ def test_fields_beside_the_configuration(tmp_path: Path) -> None:
     reading = read(write_connectors(tmp_path, source=one | {"type": "source", "initial_state": "RUNNING"}))
     named = {note.key: note.kind for note in reading.notes if note.key in ("confg", "tasks", "type", "initial_state")}
     assert named == {"confg": "", "tasks": "not needed", "type": "not needed"}
-    assert any("confg: is not read" in line for line in explain(reading)[0].warnings)
+    assert any("confg: is not read" in line for line in model_of(reading)[0].warnings)
 
 
 def test_policies_that_disagree(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_what_only_the_checkpoint_connector_says_is_not_the_sources(tmp_path: Pa
     files = three()
     del files["source"]["replication.policy.class"]
     reading = read(write_connectors(tmp_path, **files))
-    assert explain(reading)[0].flows[0].replication_policy_class.endswith("DefaultReplicationPolicy")
+    assert model_of(reading)[0].flows[0].replication_policy_class.endswith("DefaultReplicationPolicy")
     assert [note.key for note in reading.notes if note.kind == "mismatch"] == ["replication.policy.class"]
 
 
@@ -253,7 +253,7 @@ def worker(directory: Path, **more: str) -> str:
 
 def test_workers(tmp_path: Path) -> None:
     paths = [*write_connectors(tmp_path, **three()), worker(tmp_path, **{"producer.compression.type": "zstd"})]
-    (flow,) = explain(read(paths))[0].flows
+    (flow,) = model_of(read(paths))[0].flows
     assert flow.connect.offset_storage_topic == "connect-offsets"
     assert flow.produce.compression_type == "zstd"
     assert values(read([str(tmp_path)])) == values(read(paths))
@@ -262,7 +262,7 @@ def test_workers(tmp_path: Path) -> None:
 def test_a_workers_spark(tmp_path: Path) -> None:
     """`spark.*` next to connectors is Spark's own, for all flows, as with `serve`."""
     paths = [*write_connectors(tmp_path, **three()), worker(tmp_path, **{"spark.master": "spark://master:7077"})]
-    config, _ = explain(read(paths))
+    config, _ = model_of(read(paths))
     assert config.spark == {"spark.master": "spark://master:7077"}
     assert not any("spark.master" in line for line in config.warnings)
 
@@ -272,7 +272,7 @@ def test_a_workers_converter_counts_where_the_connector_has_none(tmp_path: Path)
     del files["source"]["key.converter"]
     paths = [*write_connectors(tmp_path, **files), worker(tmp_path)]
     with pytest.raises(ConfigError, match=r"worker.properties, line 5: .*key.converter: records are copied as bytes"):
-        explain(read(paths))
+        model_of(read(paths))
 
 
 def test_workers_of_a_third_cluster(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_workers_of_a_third_cluster(tmp_path: Path) -> None:
 
 def test_other_security_for_the_data_counts_for_the_data(tmp_path: Path) -> None:
     paths = [*write_connectors(tmp_path, **three()), worker(tmp_path, **{"producer.security.protocol": "SSL"})]
-    (flow,) = explain(read(paths))[0].flows
+    (flow,) = model_of(read(paths))[0].flows
     assert flow.target.security_protocol == "PLAINTEXT"
     assert flow.target.for_copying.security_protocol == "SSL"
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
 from sparkmirror.config.entries import read_entries
-from sparkmirror.config.formats import Reading, explain, read
+from sparkmirror.config.formats import Reading, model_of, read
 from sparkmirror.config.formats.convert import convert
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 
@@ -110,7 +110,7 @@ def saved(directory: Path, texts: dict[str, str]) -> str:
 
 
 def effective(reading: Reading) -> dict[tuple[str, str], str]:
-    return {(one.flow, one.key): one.value for one in explain(reading)[1]}
+    return {(one.flow, one.key): one.value for one in model_of(reading)[1]}
 
 
 def back_again(reading: Reading, directory: Path, to: str) -> tuple[Reading, list[str]]:
@@ -128,7 +128,7 @@ def test_connectors_there_and_back(text: str) -> None:
         back, unsaid = back_again(reading, directory, "connectors")
         assert not unsaid
         assert effective(back) == effective(reading)
-        before, after = explain(reading)[0], explain(back)[0]
+        before, after = model_of(reading)[0], model_of(back)[0]
         assert {flow.name: flow for flow in after.flows} == {flow.name: flow for flow in before.flows}
 
 
@@ -162,7 +162,7 @@ def test_what_was_written_has_no_warnings(tmp_path: Path) -> None:
     path.write_text("".join(f"{key} = {value}\n" for key, value in HEAD.items()) + "us->eu.enabled = true\n")
     there = convert(read([str(path)]), "connectors")
     assert any(name.startswith("eu-to-us/") for name in there.files)
-    config, _ = explain(read([saved(tmp_path / "there", dict(there.files))]))
+    config, _ = model_of(read([saved(tmp_path / "there", dict(there.files))]))
     assert not config.warnings
 
 
@@ -258,7 +258,7 @@ def test_a_checkpoint_connector_alone_copies_in_no_format(tmp_path: Path, with_s
     assert list(named) == ["us->eu"]
     assert named["us->eu"].startswith("copies nothing")
     if with_source:
-        (flow,) = explain(read([saved(tmp_path / "there", dict(properties.files))]))[0].flows
+        (flow,) = model_of(read([saved(tmp_path / "there", dict(properties.files))]))[0].flows
         assert flow.name == "asia->eu"
     connectors = convert(reading, "connectors")
     assert "us-to-eu/checkpoint.json" in connectors.files

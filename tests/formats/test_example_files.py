@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.lint import check
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -65,7 +65,7 @@ def test_an_mm2_properties_file(path: Path, tmp_path: Path) -> None:
     fill(path, "properties", there)
     assert not PLACEHOLDER.findall(there.read_text())
     assert wrong_with(there) == []
-    config, _ = explain(read([str(there)]))
+    config, _ = model_of(read([str(there)]))
     assert config.flows
     assert not config.warnings
 
@@ -80,7 +80,7 @@ def test_three_connectors_and_their_worker(path: Path, tmp_path: Path) -> None:
     assert not PLACEHOLDER.findall(text)
     assert SECRET not in text
     assert wrong_with(there) == []
-    config, _ = explain(read([str(there)]))
+    config, _ = model_of(read([str(there)]))
     assert [flow.name for flow in config.flows] == ["old->new"]
 
 

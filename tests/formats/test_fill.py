@@ -15,7 +15,7 @@ from tests.support.in_process import own_log, sparkmirror
 from typer.testing import CliRunner, Result
 
 from sparkmirror.cli.app import app
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.config.formats.fill import Filling
 from sparkmirror.errors import ConfigError
 
@@ -49,7 +49,7 @@ def template(directory: Path, text: str = TEMPLATE, name: str = "template.proper
 
 
 def password(path: Path) -> str:
-    (flow,) = explain(read([str(path)]))[0].flows
+    (flow,) = model_of(read([str(path)]))[0].flows
     assert (flow.name, flow.tasks_max, flow.source.bootstrap_servers) == ("us->eu", 7, ("s:9092",))
     found = re.search(r'password="((?:[^"\\]|\\.)*)"', flow.source.sasl.jaas_config.get_secret_value())
     assert found
@@ -144,7 +144,7 @@ def test_connectors_and_resources_are_filled_too(tmp_path: Path) -> None:
     ):
         out = tmp_path / f"out.{'yaml' if to == 'strimzi' else 'properties'}"
         assert convert(path, to, "-w", str(out)).exit_code == 0
-        (flow,) = explain(read([str(out)]))[0].flows
+        (flow,) = model_of(read([str(out)]))[0].flows
         assert (flow.tasks_max, flow.source.bootstrap_servers) == (7, ("s:9092",))
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from resources import RESOURCE, values
 
-from sparkmirror.config.formats import explain, files, read
+from sparkmirror.config.formats import files, model_of, read
 from sparkmirror.config.formats.convert import convert
 from sparkmirror.errors import ConfigError
 from sparkmirror.lint import check
@@ -56,7 +56,7 @@ def written(directory: Path, name: str, tree: Any) -> str:
 def mistakes(*paths: str, **how: Any) -> list[str]:
     """All lines of what is raised."""
     with pytest.raises(ConfigError) as caught:
-        explain(read(paths, **how))
+        model_of(read(paths, **how))
     return str(caught.value).splitlines()
 
 
@@ -81,7 +81,7 @@ def test_a_connector_of_a_standalone_worker(tmp_path: Path, role: str, short: bo
     if role == "Checkpoint":
         assert "these files have no MirrorSourceConnector for source->target" in mistakes(path)[0]
         return
-    config, _ = explain(read([path]))
+    config, _ = model_of(read([path]))
     (flow,) = config.flows or config.beats
     assert (flow.name, bool(config.flows)) == ("source->target", role == "Source")
     if role == "Source":
@@ -93,7 +93,7 @@ def test_a_connector_of_a_standalone_worker(tmp_path: Path, role: str, short: bo
 def test_several_with_a_workers_file(tmp_path: Path, worker: str | None, folder: bool) -> None:
     paths = [properties(tmp_path, f"mm2-{role}", connector(role)) for role in ("Source", "Checkpoint", "Heartbeat")]
     paths += [properties(tmp_path, "connect", worker)] if worker else []
-    config, _ = explain(read([str(tmp_path)] if folder else paths))
+    config, _ = model_of(read([str(tmp_path)] if folder else paths))
     (flow,) = config.flows
     assert (flow.name, flow.connect.connector) == ("us->eu", "mm2-source")
     assert flow.group.emit_checkpoints_enabled
@@ -106,7 +106,7 @@ def test_several_with_a_workers_file(tmp_path: Path, worker: str | None, folder:
 
 def test_without_a_name_it_is_called_as_its_file(tmp_path: Path) -> None:
     settings = {key: value for key, value in connector().items() if key != "name"}
-    assert explain(read([properties(tmp_path, "mirror", settings)]))[0].flows[0].connect.connector == "mirror"
+    assert model_of(read([properties(tmp_path, "mirror", settings)]))[0].flows[0].connect.connector == "mirror"
 
 
 def test_a_workers_file_alone_names_what_is_missing(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_workers_file_alone_names_what_is_missing(tmp_path: Path) -> None:
 def test_without_brokers_of_its_own_it_writes_to_its_workers_cluster(tmp_path: Path) -> None:
     settings = {key: value for key, value in connector().items() if key != "target.cluster.bootstrap.servers"}
     paths = [properties(tmp_path, "source", settings), properties(tmp_path, "worker", DISTRIBUTED)]
-    assert explain(read(paths))[0].flows[0].target.bootstrap_servers == ("t:9092",)
+    assert model_of(read(paths))[0].flows[0].target.bootstrap_servers == ("t:9092",)
 
 
 @pytest.mark.parametrize("more", ["", "offset.storage.replication.factor=1\nconfig.storage.replication.factor=1\n"])
@@ -158,7 +158,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_shape(tmp_path: Path, shape: str) -> None:
-    config, _ = explain(read([written(tmp_path, "connectors.json", SHAPES[shape])]))
+    config, _ = model_of(read([written(tmp_path, "connectors.json", SHAPES[shape])]))
     (flow,) = config.flows
     assert flow.topics == ("orders",)
     assert flow.connect.connector == "mm2-source"
@@ -174,7 +174,7 @@ def test_a_state_that_connect_tells_is_kept(tmp_path: Path, state: str) -> None:
 def test_values_of_every_type(tmp_path: Path) -> None:
     more = {"tasks.max": 3, "sync.topic.acls.enabled": False, "topics": ["a", "b"], "header.converter": None}
     typed = connector() | more
-    (flow,) = explain(read([written(tmp_path, "s.json", typed)]))[0].flows
+    (flow,) = model_of(read([written(tmp_path, "s.json", typed)]))[0].flows
     assert (flow.tasks_max, flow.topic_sync.sync_topic_acls_enabled, flow.topics) == (3, False, ("a", "b"))
 
 
@@ -226,7 +226,7 @@ def test_a_list(tmp_path: Path, name: str, kind: str) -> None:
     tree = as_kubectl_prints_it(resource("us"), USER, resource("asia")) | {"kind": kind}
     path = tmp_path / name
     path.write_text(yaml.safe_dump(tree) if name.endswith("yaml") else json.dumps(tree, indent="\t"))
-    config, _ = explain(read([str(path)]))
+    config, _ = model_of(read([str(path)]))
     assert [flow.name for flow in config.flows] == ["us->eu", "asia->eu"]
 
 
@@ -279,7 +279,7 @@ def old(name: str = "mm2-lab") -> dict[str, Any]:
 )
 @pytest.mark.parametrize("name", ["list.yaml", "list.json"])
 def test_a_list_of_the_older_version(tmp_path: Path, name: str, items: list[Any], flows: list[str]) -> None:
-    config, _ = explain(read([written(tmp_path, name, as_kubectl_prints_it(*items))]))
+    config, _ = model_of(read([written(tmp_path, name, as_kubectl_prints_it(*items))]))
     assert [flow.name for flow in config.flows] == flows
     flow = config.flows[0]
     assert (flow.topics, flow.replication_policy_class) == (("topic-.*",), f"{PACKAGE}IdentityReplicationPolicy")
@@ -293,7 +293,7 @@ def test_a_secret_beside_it_is_that_secret(tmp_path: Path) -> None:
         written(tmp_path, "list.yaml", as_kubectl_prints_it(SECRET, both, USER)),
         written(tmp_path, "one.json", as_kubectl_prints_it(SECRET, both)),
     ):
-        (flow,) = explain(read([path]))[0].flows
+        (flow,) = model_of(read([path]))[0].flows
         assert 'password="hush"' in flow.target.sasl.jaas_config.get_secret_value()
 
 
@@ -308,7 +308,7 @@ def test_a_directory_and_several_files_of_yaml(tmp_path: Path) -> None:
         written(folder, "dashboard.json", {"panels": []}),
     ]
     for given in ([str(folder)], paths[:3]):
-        config, _ = explain(read(given))
+        config, _ = model_of(read(given))
         assert [flow.name for flow in config.flows] == ["us->eu", "asia->eu"]
 
 
@@ -365,7 +365,7 @@ def test_a_folder_with_a_wrong_file(tmp_path: Path, kind: str) -> None:
     assert says.partition(": ")[2] in rules["wrong-file"].what
     assert "one-task" in rules
     assert "unusable" not in rules
-    assert [flow.name for flow in explain(reading)[0].flows] == ["us->eu"]
+    assert [flow.name for flow in model_of(reading)[0].flows] == ["us->eu"]
 
 
 def test_only_wrong_files_are_an_error_for_lint_too(tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ def test_without_secrets_the_rest_is_looked_at(tmp_path: Path) -> None:
         *("ca", "me", "own", "numbers"),
     }
     assert not [one for one in findings if one.rule in ("literal-secret", "placeholder", "unusable")]
-    config, shown = explain(reading)
+    config, shown = model_of(reading)
     told = {one.key: one.value for one in shown}
     assert told["eu.sasl.jaas.config"] == told["us.ssl.keystore.key"] == "not known"
     assert told["eu.ssl.truststore.certificates"] == "not known"

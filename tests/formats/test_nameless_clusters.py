@@ -10,7 +10,7 @@ from resources import change, read_resource, values, write_connectors
 
 from sparkmirror.config import IDENTITY_POLICY, FlowConfig, MirrorConfig
 from sparkmirror.config.entries import read_entries
-from sparkmirror.config.formats import Reading, explain, read
+from sparkmirror.config.formats import Reading, model_of, read
 from sparkmirror.config.formats.convert import convert
 from sparkmirror.errors import ConfigError
 from sparkmirror.mirror.sync.topic_rules import topic_rules
@@ -62,7 +62,7 @@ def keeps_names(config: MirrorConfig, target: str) -> FlowConfig:
     ],
 )
 def test_connectors_as_json(tmp_path: Path, files: dict[str, Any], target: str) -> None:
-    flow = keeps_names(explain(read(write_connectors(tmp_path, **files)))[0], target)
+    flow = keeps_names(model_of(read(write_connectors(tmp_path, **files)))[0], target)
     assert flow.name == f"unnamed->{target}"
     assert flow.group.emit_checkpoints_enabled is ("checkpoint" in files)
 
@@ -71,19 +71,19 @@ def test_connectors_as_json(tmp_path: Path, files: dict[str, Any], target: str) 
 def test_a_connector_as_properties(tmp_path: Path, more: str) -> None:
     path = tmp_path / "source.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in connector().items()) + more)
-    config, _ = explain(read([str(path)]))
+    config, _ = model_of(read([str(path)]))
     keeps_names(config, "eu" if "eu" in more else "target")
     assert any(line.startswith(f"{path}, line 5: source.cluster.alias: ") for line in config.warnings)
 
 
 def test_both_aliases(tmp_path: Path) -> None:
-    config, _ = explain(read(write_connectors(tmp_path, source=connector(target_cluster_alias=""))))
+    config, _ = model_of(read(write_connectors(tmp_path, source=connector(target_cluster_alias=""))))
     flow = keeps_names(config, "")
     assert (flow.name, flow.mm2_target) == ("unnamed->target", "")
 
 
 def test_the_targets_alias_alone(tmp_path: Path) -> None:
-    config, _ = explain(
+    config, _ = model_of(
         read(
             write_connectors(
                 tmp_path,
@@ -101,11 +101,11 @@ def test_the_targets_alias_alone(tmp_path: Path) -> None:
 def test_without_a_separator_alone_it_is_refused(tmp_path: Path) -> None:
     config = connector(replication_policy_separator=".")
     with pytest.raises(ConfigError) as caught:
-        explain(read(write_connectors(tmp_path, source=config)))
+        model_of(read(write_connectors(tmp_path, source=config)))
     assert caught.value.key == "source.cluster.alias"
     assert "for <alias>.orders write the source's alias here" in str(caught.value)
     policy = {**config, "replication.policy.class": IDENTITY_POLICY}
-    (flow,) = explain(read(write_connectors(tmp_path, source=policy)))[0].flows
+    (flow,) = model_of(read(write_connectors(tmp_path, source=policy)))[0].flows
     assert names(flow) == ("orders", "mm2-offset-syncs.target.internal", ".checkpoints.internal")
 
 
@@ -114,7 +114,7 @@ def test_an_alias_that_is_not_there(tmp_path: Path) -> None:
     config = connector()
     del config["source.cluster.alias"]
     with pytest.raises(ConfigError, match=r"source has no source\.cluster\.alias"):
-        explain(read(write_connectors(tmp_path, source=config)))
+        model_of(read(write_connectors(tmp_path, source=config)))
 
 
 @pytest.mark.parametrize("role", ["Checkpoint", "Heartbeat"])
@@ -122,7 +122,7 @@ def test_connectors_of_one_flow_must_agree(tmp_path: Path, role: str) -> None:
     """A name that happens to be the one that the nameless is called by here."""
     other = connector(role, source_cluster_alias="unnamed")
     with pytest.raises(ConfigError, match="alias: is something else in"):
-        explain(read(write_connectors(tmp_path, source=connector(), other=other)))
+        model_of(read(write_connectors(tmp_path, source=connector(), other=other)))
 
 
 def config_of(role: str, alias: object = "") -> tuple[str, dict[str, object]]:
@@ -141,7 +141,7 @@ def resource(directory: Path, *roles: str, alias: object = "") -> Reading:
 @pytest.mark.parametrize("roles", [("source",), ("source", "checkpoint")])
 def test_a_resource_whose_connectors_have_none(tmp_path: Path, roles: tuple[str, ...]) -> None:
     """Strimzi puts a connector's `config` over the aliases of the clusters."""
-    config, _ = explain(resource(tmp_path, *roles))
+    config, _ = model_of(resource(tmp_path, *roles))
     flow = keeps_names(config, "eu")
     assert flow.name == "us->eu", "as Strimzi calls it"
     assert flow.connect.connector == "us->eu.MirrorSourceConnector"
@@ -153,7 +153,7 @@ def test_a_resource_in_which_one_connector_has_none(tmp_path: Path) -> None:
         change(*config_of("source"))(spec)
 
     with pytest.raises(ConfigError, match="it can have one value only") as caught:
-        explain(read_resource(tmp_path, one))
+        model_of(read_resource(tmp_path, one))
     assert "alias" in str(caught.value.key)
 
 
@@ -175,7 +175,7 @@ def test_a_resources_own_alias_is_never_empty(tmp_path: Path, path: str, version
         change(path, "")(spec)
 
     with pytest.raises(ConfigError) as caught:
-        explain(read_resource(tmp_path, empty, version=version))
+        model_of(read_resource(tmp_path, empty, version=version))
     (said,) = [str(one) for one in caught.value.mistakes if one.key == field]
     assert "is empty, which Strimzi's definition of the resource forbids; to keep names" in said
     assert "source.cluster.alias and replication.policy.separator as ''" in said
@@ -206,7 +206,7 @@ def test_converted_it_keeps_names(tmp_path: Path, to: str, called: str, prefix: 
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         paths.append(str(file))
-    config, _ = explain(read(paths))
+    config, _ = model_of(read(paths))
     assert keeps_names(config, "eu").name == called
 
 

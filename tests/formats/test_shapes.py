@@ -16,7 +16,7 @@ from resources import change, read_resource, shape_at
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.config.formats.strimzi_fields import FIELDS, HONOURED
 from sparkmirror.errors import ConfigError
 
@@ -139,7 +139,7 @@ def test_null_is_not_there(tmp_path: Path) -> None:
         spec["mirrors"][0]["sourceConnector"]["tasksMax"] = None
 
     reading = read_resource(tmp_path, unsaid)
-    assert explain(reading)[0].flows[0].tasks_max == 1
+    assert model_of(reading)[0].flows[0].tasks_max == 1
     assert reading.resources[0].replicas == 1
 
 

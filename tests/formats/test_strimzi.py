@@ -12,7 +12,7 @@ import yaml
 from resources import RESOURCE, TARGET, change, read_resource, shape_at, values
 from tools.strimzi_page import page
 
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.config.formats.strimzi_fields import FIELDS, field_of
 from sparkmirror.config.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
 from sparkmirror.config.formats.strimzi_shapes import ShapeKind
@@ -42,7 +42,7 @@ def test_the_ordinary_resource(tmp_path: Path) -> None:
         "us->eu.sync.group.offsets.enabled": "true",
         "eu.offset.storage.topic": "g-offsets",
     }
-    config, _ = explain(reading)
+    config, _ = model_of(reading)
     (flow,) = config.flows
     assert (flow.name, flow.tasks_max, flow.connect.offset_storage_topic) == ("us->eu", 4, "g-offsets")
     assert flow.connect.connector == "us->eu.MirrorSourceConnector"
@@ -88,7 +88,7 @@ def test_two_mirrors_in_one_resource(tmp_path: Path) -> None:
             {"source": {"alias": "asia", "bootstrapServers": "asia1:9092"}, "sourceConnector": {}, "topicsPattern": "b"}
         )
 
-    config, _ = explain(read_resource(tmp_path, two))
+    config, _ = model_of(read_resource(tmp_path, two))
     assert [(flow.name, flow.topics) for flow in config.flows] == [("us->eu", ("orders.*",)), ("asia->eu", ("b",))]
     assert [flow.group.emit_checkpoints_enabled for flow in config.flows] == [True, False]
 
@@ -97,7 +97,7 @@ def test_two_resources_in_one_file(tmp_path: Path) -> None:
     back = copy.deepcopy(RESOURCE)
     back["spec"]["target"] = {**TARGET, "alias": "us", "bootstrapServers": "us1:9092"}
     back["spec"]["mirrors"][0]["source"] = {"alias": "eu", "bootstrapServers": "eu1:9092"}
-    config, _ = explain(read_resource(tmp_path, lambda spec: None, back))
+    config, _ = model_of(read_resource(tmp_path, lambda spec: None, back))
     assert sorted(flow.name for flow in config.flows) == ["eu->us", "us->eu"]
 
 
@@ -110,7 +110,7 @@ def test_a_checkpoint_connector_alone(tmp_path: Path) -> None:
             {"source": {"alias": "asia", "bootstrapServers": "asia1:9092"}, "sourceConnector": {}, "topicsPattern": "b"}
         )
 
-    config, _ = explain(read_resource(tmp_path, alone))
+    config, _ = model_of(read_resource(tmp_path, alone))
     first, second = config.flows
     assert (first.name, first.copies, first.topics) == ("us->eu", False, ("orders.*",))
     assert (first.group.emit_checkpoints_enabled, first.group.sync_group_offsets_enabled) == (True, True)
@@ -124,7 +124,7 @@ def test_a_checkpoint_connector_alone(tmp_path: Path) -> None:
 def test_a_checkpoint_connector_and_its_source_connector_in_two_resources(tmp_path: Path) -> None:
     copying = copy.deepcopy(RESOURCE)
     del copying["spec"]["mirrors"][0]["checkpointConnector"]
-    config, _ = explain(read_resource(tmp_path, lambda spec: spec["mirrors"][0].pop("sourceConnector"), copying))
+    config, _ = model_of(read_resource(tmp_path, lambda spec: spec["mirrors"][0].pop("sourceConnector"), copying))
     (flow,) = config.flows
     assert (flow.copies, flow.group.sync_group_offsets_enabled) == (True, True)
     assert not config.warnings
@@ -184,7 +184,7 @@ def test_mounted_secrets_stay_references(tmp_path: Path) -> None:
 
     reading = read_resource(tmp_path, tls)
     assert values(reading)["eu.ssl.keystore.key"] == f"${{strimzidir:{tmp_path}/me:user.key}}"
-    config, _ = explain(reading)
+    config, _ = model_of(reading)
     assert config.flows[0].target.ssl.truststore_certificates == "CERT"
     assert not config.flows[0].has_secrets
 
@@ -318,7 +318,7 @@ def test_references_in_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         spec["rack"] = {"type": "environment-variable", "envVarName": "OUR_TOPICS"}
 
     patterns = {"kind": "ConfigMap", "metadata": {"name": "patterns"}, "data": {"groups": "g-.*"}}
-    (flow,) = explain(read_resource(tmp_path, refer, patterns))[0].flows
+    (flow,) = model_of(read_resource(tmp_path, refer, patterns))[0].flows
     assert (flow.topics, flow.group.groups) == (("from-the-environment",), ("g-.*",))
     assert flow.fetch.client_rack == "from-the-environment"
 
@@ -359,7 +359,7 @@ OAUTH = {
 )
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, change: Any, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        explain(read_resource(tmp_path, change))
+        model_of(read_resource(tmp_path, change))
     assert says in str(caught.value)
     assert "mirror.yaml" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -385,7 +385,7 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
         spec["mirrors"][0]["sourceConnector"]["config"]["name"] = "mine"
         spec["mirrors"][0]["source"]["config"] = {"batch.size": 1}
 
-    said = "\n".join(explain(read_resource(tmp_path, extra))[0].warnings)
+    said = "\n".join(model_of(read_resource(tmp_path, extra))[0].warnings)
     assert "spec.resources: has no effect: the pod is described" in said
     assert "spec.recources: is no field of KafkaMirrorMaker2" in said
     assert "spec.connectCluster: is a field of v1beta2 only" in said
@@ -428,7 +428,7 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
 )
 def test_misspelt_and_idle_below_a_field(tmp_path: Path, path: str, value: Any, says: str) -> None:
     reading = read_resource(tmp_path, change(path, value), secret("me", password="hush"))
-    (said,) = explain(reading)[0].warnings
+    (said,) = model_of(reading)[0].warnings
     assert says in said
     assert values(reading)["us->eu.enabled"] == "true"
 
@@ -456,11 +456,11 @@ def test_empty_documents_are_passed_over(tmp_path: Path, empty: str) -> None:
     wrong = copy.deepcopy(RESOURCE)
     wrong["spec"]["mirrors"][0]["sourceConnector"]["tasksMax"] = 0
     path.write_text(empty.format(yaml.safe_dump(RESOURCE)))
-    assert [flow.name for flow in explain(read([str(path)]))[0].flows] == ["us->eu"]
+    assert [flow.name for flow in model_of(read([str(path)]))[0].flows] == ["us->eu"]
     path.write_text(empty.format(yaml.safe_dump(wrong)))
     number = 1 + next(n for n, line in enumerate(path.read_text().splitlines()) if "tasksMax: 0" in line)
     with pytest.raises(ConfigError, match=rf"mirror.yaml, line {number}: .*tasksMax: '0' is not allowed"):
-        explain(read([str(path)]))
+        model_of(read([str(path)]))
 
 
 def test_a_file_of_empty_documents_has_no_resource(tmp_path: Path) -> None:
@@ -490,7 +490,7 @@ def test_text_that_only_looks_like_a_template_is_read(tmp_path: Path) -> None:
     path = tmp_path / "mirror.yaml"
     rule = {"kind": "PrometheusRule", "spec": {"summary": "lag of {{ $labels.topic }}"}}
     path.write_text(yaml.safe_dump_all([rule, RESOURCE]))
-    assert explain(read([str(path)]))[0].flows
+    assert model_of(read([str(path)]))[0].flows
 
 
 OLD_MIRRORS = """
@@ -516,7 +516,7 @@ def test_several_targets_are_several_resources(tmp_path: Path) -> None:
     path = tmp_path / "mirror.yaml"
     path.write_text(OLD_MIRRORS + one_mirror("a", "b") + one_mirror("b", "c") + one_mirror("c", "a"))
     with pytest.raises(ConfigError) as caught:
-        explain(read([str(path)]))
+        model_of(read([str(path)]))
     assert [f"{each.key}: {each.reason}" for each in caught.value.mistakes] == [
         f"spec.mirrors[{number}].targetCluster: is not c: a resource has one target, its connectCluster; write one"
         " resource for each of b, c, a, with the mirrors into it"
@@ -529,7 +529,7 @@ def test_the_connect_cluster_is_the_source(tmp_path: Path) -> None:
     path = tmp_path / "mirror.yaml"
     path.write_text(OLD_MIRRORS + one_mirror("c", "a"))
     with pytest.raises(ConfigError) as caught:
-        explain(read([str(path)]))
+        model_of(read([str(path)]))
     (mistake,) = caught.value.mistakes
     assert str(mistake).endswith(
         "targetCluster: is not c, the connectCluster, where all records go: write connectCluster: a"
@@ -554,7 +554,7 @@ def test_other_versions(tmp_path: Path, version: str, says: str) -> None:
 
 def test_nothing_right_is_named(tmp_path: Path) -> None:
     reading = read_resource(tmp_path, change("target.authentication", SCRAM), secret("me", password="hush"))
-    assert not explain(reading)[0].warnings
+    assert not model_of(reading)[0].warnings
 
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])
@@ -575,9 +575,9 @@ def test_states(tmp_path: Path, state: str) -> None:
     assert values(reading)["us->eu.emit.checkpoints.enabled"] == "false"
     assert values(reading)["us->eu.enabled"] == "true"
     assert not reading.idle
-    (flow,) = explain(reading)[0].flows
+    (flow,) = model_of(reading)[0].flows
     assert (flow.copies, flow.group.emit_checkpoints_enabled) == (True, False)
-    config, _ = explain(read_resource(tmp_path, copying_rests))
+    config, _ = model_of(read_resource(tmp_path, copying_rests))
     (flow,) = config.flows
     assert (flow.copies, flow.group.emit_checkpoints_enabled) == (False, True)
     assert flow.connect.connector == "us->eu.MirrorSourceConnector"
@@ -587,12 +587,12 @@ def test_states(tmp_path: Path, state: str) -> None:
 
 def test_more_replicas_are_named(tmp_path: Path) -> None:
     """One process is what runs. Where the old layout's default is three, nobody has asked for them."""
-    (said,) = explain(read_resource(tmp_path, change("replicas", 3)))[0].warnings
+    (said,) = model_of(read_resource(tmp_path, change("replicas", 3)))[0].warnings
     assert "spec.replicas: has no effect above 1: this process is one" in said
     assert "for 2 that stand by, start as many more" in said
     unsaid = read_resource(tmp_path, lambda spec: spec.pop("replicas"), version="v1beta2")
     assert unsaid.resources[0].replicas == 3
-    assert not explain(unsaid)[0].warnings
+    assert not model_of(unsaid)[0].warnings
 
 
 @pytest.mark.parametrize(
@@ -603,7 +603,7 @@ def test_more_replicas_are_named(tmp_path: Path) -> None:
     ],
 )
 def test_metrics_are_named(tmp_path: Path, field: str, says: str) -> None:
-    (said,) = explain(read_resource(tmp_path, change(field, {"type": "strimziMetricsReporter"})))[0].warnings
+    (said,) = model_of(read_resource(tmp_path, change(field, {"type": "strimziMetricsReporter"})))[0].warnings
     assert f"spec.{field}: has no effect: {says}" in said
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from resources import RESOURCE, change, read_resource, values
 
-from sparkmirror.config.formats import Reading, explain, read
+from sparkmirror.config.formats import Reading, model_of, read
 from sparkmirror.config.formats.convert import convert
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 
@@ -175,8 +175,8 @@ def test_connectors_keep_names_and_states(tmp_path: Path) -> None:
         path.write_text(text)
     again = read([str(tmp_path / "connect")])
     assert sorted(identities(again), key=str) == sorted(identities(old), key=str)
-    assert {(one.flow, one.key): one.value for one in explain(again)[1]} == {
-        (one.flow, one.key): one.value for one in explain(old)[1]
+    assert {(one.flow, one.key): one.value for one in model_of(again)[1]} == {
+        (one.flow, one.key): one.value for one in model_of(old)[1]
     }
     back = convert(again, "strimzi")
     (resource,) = yaml.safe_load_all(back.files["mirror.yaml"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resources import RESOURCE, change
 
 from sparkmirror.config.effective import EffectiveValue
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.config.formats.wording import Wording
 from sparkmirror.errors import ConfigError
 from sparkmirror.lint import check
@@ -50,16 +50,16 @@ def resource(directory: Path, *changes: tuple[str, Any]) -> str:
 
 def lines_of(path: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        explain(read([path]))
+        model_of(read([path]))
     return [line.removeprefix(path) for line in str(caught.value).splitlines()]
 
 
 def warnings_of(path: str) -> str:
-    return "\n".join(explain(read([path]))[0].warnings)
+    return "\n".join(model_of(read([path]))[0].warnings)
 
 
 def shown(path: str) -> tuple[EffectiveValue, ...]:
-    return explain(read([path]))[1]
+    return model_of(read([path]))[1]
 
 
 # --- mistakes of connectors -----------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from sparkmirror.migrate.observation import (
     TopicSeen,
     WordSeen,
 )
+from sparkmirror.migrate.verifications import TopicVerdict, VerifiedFlow
 
 A, B = Side.SOURCE, Side.TARGET
 HOLDS = AppendCheck((Trial("gap", AppendVerdict.HOLDS, "a gap is refused"),))
@@ -54,6 +55,15 @@ def facts(**file: Any) -> Facts:
         listed={side: {"billing": ListedGroup("billing", "consumer", "Empty", "classic")} for side in Side},
         group_rights={side: {"billing": EVERYTHING} for side in Side},
         super_users={A: False, B: False},
+        verified={
+            ("A->B", "orders"): VerifiedFlow(
+                flow="A->B",
+                began_ms=seen.at_ms,
+                ranges=1,
+                all_ranges=1,
+                topics={"orders": TopicVerdict(words="equal", good=True)},
+            )
+        },
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from lab import KafkaCluster
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.groups import Committed, Groups
@@ -50,5 +50,5 @@ def mirror(
         *further,
     )
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    read_back, _ = explain(read([str(path)]))
+    read_back, _ = model_of(read([str(path)]))
     return str(path), read_back.flows[0]

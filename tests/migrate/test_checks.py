@@ -35,11 +35,12 @@ from sparkmirror.migrate.checks import CHECKS, CheckResult, CheckVerdict, run_ch
 from sparkmirror.migrate.checks.facts import Facts, OutsideGroup, still_to_move
 from sparkmirror.migrate.observation import FenceSeen, MemberSeen
 from sparkmirror.migrate.ties import AtomicSet
+from sparkmirror.migrate.verifications import TopicVerdict, VerifiedFlow
 from sparkmirror.schemas import SchemaCheck
 from sparkmirror.snapshot.snapshot import PartitionState
 
 OK, WARN, FAIL, UNKNOWN = CheckVerdict
-ALWAYS_UNKNOWN = {"acks-zero", "verify-fresh"}
+ALWAYS_UNKNOWN = {"acks-zero"}
 MEMBER = (MemberSeen("billing-1", "10.0.0.7"),)
 PAGE = Path(__file__).parents[2] / "docs" / "migrate_checks.md"
 
@@ -103,6 +104,20 @@ def parked(reason: str) -> Change:
 
 def status(**changes: Any) -> Change:
     return lambda seen: replace(seen, status={A: status_of(**changes)})
+
+
+def verified(
+    words: str = "equal", *, good: bool = True, hours: float = 1, ranges: int = 4, flow: str = "A->B"
+) -> Change:
+    """A verification of the topic that began some hours before the look."""
+
+    def change(seen: Facts) -> Facts:
+        began_ms = seen.seen.at_ms - int(hours * 3_600_000)
+        topics = {"orders": TopicVerdict(words=words, good=good)}
+        one = VerifiedFlow(flow=flow, began_ms=began_ms, ranges=ranges, all_ranges=4, topics=topics)
+        return replace(seen, verified={(flow, "orders"): one})
+
+    return change
 
 
 def superusers(there: bool | None) -> Change:
@@ -214,6 +229,9 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ),
     ("clock", WARN, "ahead of", skew(60.0)),
     ("clock", UNKNOWN, "clock can't be read", skew(None)),
+    ("verify-fresh", FAIL, "orders by A->B was different 60 min ago", verified("different", good=False)),
+    ("verify-fresh", WARN, "orders by A->B was equal 1,500 min ago", verified(hours=25)),
+    ("verify-fresh", UNKNOWN, "no verification of orders by A->B since", verified(flow="B->A")),
     ("retention-race", FAIL, "deletes records of orders-0", status(retention_s=60.0, retention_of="orders-0")),
     ("groups-left-out", FAIL, "other reads orders at A", reader()),
     ("groups-left-out", WARN, "no members now", reader(active=False)),
@@ -267,6 +285,12 @@ def test_without_an_obstacle_all_is_ok() -> None:
     assert {each.id for each in run_checks(facts()) if each.verdict is UNKNOWN} == ALWAYS_UNKNOWN
 
 
+def test_a_samples_share_is_told() -> None:
+    assert results(verified(ranges=3, hours=24)(facts()))["verify-fresh"] == CheckResult(
+        id="verify-fresh", verdict=OK, words="orders by A->B was equal 1,440 min ago in 3 of 4 ranges"
+    )
+
+
 def test_groups_must_move_first_only_if_the_file_says_so() -> None:
     at_home = changed_group(A, state="Stable", members=MEMBER)
     assert "consumers-first" not in found(at_home(facts()))
@@ -296,7 +320,7 @@ def test_records_where_producers_of_renamed_copies_go_are_told() -> None:
 
 
 def test_after_a_move_the_way_back_is_checked() -> None:
-    seen = MOVED(facts())
+    seen = both(MOVED, verified(flow="B->A"))(facts())
     assert found(seen) == {}
     assert found(changed_flow(B, at_work=False)(seen))["mirror-down"] == (FAIL, "no mirror works on B->A")
 

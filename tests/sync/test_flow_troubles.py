@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.mirror.sync.flow_troubles import FATAL, FlowTrouble, TroubleKind, flow_troubles
 from sparkmirror.policy.sample_names import named
 
@@ -44,7 +44,7 @@ def write(directory: Path, flows: str, *lines: str) -> Path:
 
 
 def troubles(path: Path) -> list[FlowTrouble]:
-    return flow_troubles(explain(read([str(path)]))[0].flows)
+    return flow_troubles(model_of(read([str(path)]))[0].flows)
 
 
 def kinds(directory: Path, flows: str, *lines: str) -> set[TroubleKind]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.entries import Entry
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.config.properties import explain_entries
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
@@ -65,7 +65,7 @@ def _read(file: File | Properties | None, route: Route, on_top: Mapping[str, str
         origin, given = ("properties", file) if file is not None else (_KEYWORDS, route.properties())
         entries = [Entry(key=key, value=_text(value), where=origin) for key, value in given.items()]
         return explain_entries(origin, entries, overrides=on_top)[0]
-    return explain(read([os.fspath(file)]), overrides=on_top)[0]
+    return model_of(read([os.fspath(file)]), overrides=on_top)[0]
 
 
 def chosen(config: MirrorConfig, flow: str | None) -> tuple[FlowConfig, ...]:

@@ -13,7 +13,7 @@ from sparkmirror.cli.flow_checks import check_flows
 from sparkmirror.cli.loading import Clusters, File, Secrets, Spark, spark_overrides, wanted_clusters
 from sparkmirror.cli.logs import warn
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.errors import ConfigError
 from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
 
@@ -45,7 +45,7 @@ def config(
         raise ConfigError("one file only; clusters go after --clusters", origin="command line", key=more_clusters[0])
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
     reading = read([file], secrets, without_secrets=True)
-    model, values = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
+    model, values = model_of(reading, clusters=wanted, overrides=spark_overrides(spark))
     for flow in model.flows:
         # Unusable patterns and classes stop a run at its start, so this verb must report them, too.
         topic_rules(flow)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from sparkmirror.cli.logs import warn
 from sparkmirror.config import MirrorConfig
 from sparkmirror.config.effective import EffectiveValue
-from sparkmirror.config.formats import Reading, explain
+from sparkmirror.config.formats import Reading, model_of
 from sparkmirror.errors import ConfigError
 from sparkmirror.mirror.engine.start_checks import Place, see_that_flows_fit
 from sparkmirror.mirror.sync.flow_troubles import FlowTrouble
@@ -29,7 +29,7 @@ def check_flows(
     flows = config.flows
     if clusters:
         with suppress(ConfigError):  # mistakes that concern other processes only, which complain themselves
-            whole, values = explain(reading)
+            whole, values = model_of(reading)
             flows = whole.flows
     for line in see_that_flows_fit(flows, _in_files(reading, values), {flow.name for flow in config.flows}):
         warn(line)

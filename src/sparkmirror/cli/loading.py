@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparkmirror.config import FlowConfig, MirrorConfig
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.errors import ConfigError
 from sparkmirror.policy import NamePatterns
 
@@ -53,7 +53,7 @@ def load(file: str, clusters: list[str] | None, spark: list[str] | None = None, 
 
     The command line's Spark settings win over the file's.
     """
-    return explain(read([file], secrets), clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))[0]
+    return model_of(read([file], secrets), clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))[0]
 
 
 def wanted_clusters(clusters: list[str] | None) -> list[str]:

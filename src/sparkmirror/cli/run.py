@@ -1,4 +1,4 @@
-"""`sparkmirror run`: MirrorMaker 2's dedicated mode, or a Strimzi resource."""
+"""`sparkmirror run`: a mirror, from any of the formats of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.resource_watch import ResourceWatch, Taken
 from sparkmirror.cli.status_file import RunStatus
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.errors import ConfigError
 from sparkmirror.mirror.engine.installed_spark import require_spark
 
@@ -63,7 +63,7 @@ def run(
         if reading.idle:
             warn(f"{reading.path}: {reading.idle}: nothing is run")
             return
-        config, values = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
+        config, values = model_of(reading, clusters=wanted, overrides=spark_overrides(spark))
         if log_format is None:
             use_format(config.log_format)
         status.runs(config)
@@ -87,7 +87,7 @@ def run(
                 again = read([file], secrets)
                 if again.idle:
                     return Taken(again, config.model_copy(update={"flows": (), "beats": ()}), ())
-                return Taken(again, *explain(again, clusters=wanted, overrides=spark_overrides(spark)))
+                return Taken(again, *model_of(again, clusters=wanted, overrides=spark_overrides(spark)))
 
             def take(new: Taken) -> None:
                 check_flows(new.reading, new.config, new.values, wanted)

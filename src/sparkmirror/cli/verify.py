@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,8 +27,10 @@ from sparkmirror.mirror.sync.topic_rules import topic_rules
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sparkmirror.frames import PartitionResult, Verification
+    from sparkmirror.config import MirrorConfig
+    from sparkmirror.frames import Options, PartitionResult, Verification
     from sparkmirror.frames import Progress as VerifyProgress
+    from sparkmirror.migrate.migration import Migration
 
 _EXIT_DIFFERS = 1
 _COLOURS = {
@@ -72,6 +75,10 @@ def verify(
         bool,
         typer.Option("--allow-expired", help="End with 0 though the target has deleted records that the source keeps."),
     ] = False,
+    migration: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the verdict into this migration's evidence, for `migration check`."),
+    ] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
     spark: Annotated[list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of Spark.")] = None,
     secrets: Secrets = None,
@@ -113,19 +120,69 @@ def verify(
         limit=limit,
     )
     options.scope()
-    session = open_session(config.spark, tasks=max(sum(flow.tasks_max for flow in config.flows), os.cpu_count() or 1))
-    try:
-        with _progress_bar() as show:
-            verification = run_verification(session, config, options, show)
-    finally:
-        session.stop()
-    if output is Format.JSON:
-        _print_json(verification)
-    else:
-        _print_tables(verification)
-    gone = verification.deleted and not allow_expired
-    if verification.differs or gone or sum(verification.behind.values()) > allow_behind:
+    with ExitStack() as stack:
+        moving = stack.enter_context(_migration(migration, secrets, config, options)) if migration else None
+        began_ms = time.time_ns() // 1_000_000
+        session = open_session(
+            config.spark, tasks=max(sum(flow.tasks_max for flow in config.flows), os.cpu_count() or 1)
+        )
+        try:
+            with _progress_bar() as show:
+                verification = run_verification(session, config, options, show)
+        finally:
+            session.stop()
+        if output is Format.JSON:
+            _print_json(verification)
+        else:
+            _print_tables(verification)
+        if moving is not None:
+            _note(moving, verification, began_ms, allow_expired=allow_expired)
+    if _is_bad(verification, allow_expired=allow_expired) or sum(verification.behind.values()) > allow_behind:
         raise typer.Exit(_EXIT_DIFFERS)
+
+
+def _is_bad(verification: Verification, *, allow_expired: bool) -> bool:
+    return verification.differs or bool(verification.deleted and not allow_expired)
+
+
+def _migration(path: Path, secrets: str | None, config: MirrorConfig, options: Options) -> Migration:
+    """Return the migration that the verification is evidence for."""
+    from sparkmirror.migrate.migration import Migration
+
+    if not options.is_of_now:
+        raise ConfigError(
+            "evidence is of all offsets, and of now: leave out --from…, --to… and --resume", origin="--migration"
+        )
+    moving = Migration.load(path, secrets)
+    if not {flow.name for flow in moving.pair.flows.values()} & {flow.name for flow in config.flows}:
+        raise ConfigError(f"{config.path} has none of the migration's flows", origin=str(path), key="mirror")
+    return moving
+
+
+def _note(moving: Migration, verification: Verification, began_ms: int, *, allow_expired: bool) -> None:
+    """Write a line of evidence for each of the migration's flows."""
+    from sparkmirror.migrate.verifications import TopicVerdict, VerifiedFlow
+
+    for flow in moving.pair.flows.values():
+        results: defaultdict[str, list[PartitionResult]] = defaultdict(list)
+        for result in verification.partitions:
+            if result.flow == flow.name:
+                results[result.topic].append(result)
+        topics = {topic: verification._replace(partitions=tuple(of)) for topic, of in results.items()}
+        verdicts = {
+            topic: TopicVerdict(words=each.verdict, good=not _is_bad(each, allow_expired=allow_expired))
+            for topic, each in topics.items()
+        }
+        if verdicts:
+            moving.note_verified(
+                VerifiedFlow(
+                    flow=flow.name,
+                    began_ms=began_ms,
+                    ranges=verification.ranges,
+                    all_ranges=verification.all_ranges,
+                    topics=verdicts,
+                )
+            )
 
 
 def _time(text: str | None, option: str) -> datetime | None:

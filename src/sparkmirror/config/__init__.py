@@ -1,4 +1,7 @@
-"""A mirror's configuration as typed values, and `load_mm2_properties`."""
+"""A mirror's configuration as typed values, and `load_mm2_properties`.
+
+`sparkmirror run` reads by `config.formats`.
+"""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module

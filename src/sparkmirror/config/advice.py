@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
 from sparkmirror.config import known_keys
-from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.declared_providers import FAMILY, PARAMETERS, PROVIDERS_KEY
+from sparkmirror.config.duty_settings import DUTY_SETTINGS
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.schema_settings import SCHEMA_SETTINGS
@@ -32,7 +32,7 @@ _BARE = {
     setting.name: setting
     for setting in (
         *FLOW_SETTINGS,
-        *CONTROL_SETTINGS,
+        *DUTY_SETTINGS,
         *LOSS_SETTINGS,
         *SCHEMA_SETTINGS,
         ENABLED,

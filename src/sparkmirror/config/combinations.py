@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkmirror.config.control_settings import GROUP_SETTINGS, OFFSET_SYNC_SETTINGS
+from sparkmirror.config.duty_settings import GROUP_SETTINGS, OFFSET_SYNC_SETTINGS
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import FlowConfig

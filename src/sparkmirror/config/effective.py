@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from sparkmirror.config.clusters import ADMINS, COPIERS
-from sparkmirror.config.control_settings import (
+from sparkmirror.config.duty_settings import (
     GROUP_SETTINGS,
     HEARTBEAT_SETTINGS,
     OFFSET_SYNC_SETTINGS,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
-from sparkmirror.config.control_settings import (
+from sparkmirror.config.duty_settings import (
     GROUP_SETTINGS,
     HEARTBEAT_SETTINGS,
     OFFSET_SYNC_SETTINGS,

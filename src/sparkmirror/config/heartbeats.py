@@ -13,7 +13,7 @@ from itertools import permutations
 
 from sparkmirror.config.aliases import with_aliases
 from sparkmirror.config.clusters import read_cluster
-from sparkmirror.config.control_settings import EMIT_HEARTBEATS, HEARTBEAT_SETTINGS
+from sparkmirror.config.duty_settings import EMIT_HEARTBEATS, HEARTBEAT_SETTINGS
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, FlowConfig, HeartbeatConfig
 from sparkmirror.config.originals import originals_for

@@ -1,7 +1,7 @@
 """Keys for MirrorMaker 2, Connect and Kafka's clients without an effect here.
 
 Each key has the reason. Source: `mm2.md` sections 1.1 to 1.6 and Kafka 4.3.1's configuration classes. Settings with an
-effect are in `settings` and `control_settings`. A name may be here and there, since its meaning depends on its place.
+effect are in `settings` and `duty_settings`. A name may be here and there, since its meaning depends on its place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Typed model that every configuration format is read into.
 
 Names are Kafka's keys with dots and dashes as underscores; units are in Kafka's names.
-Defaults: `mm2.md` sections 1.1 and 1.2, and Kafka's own consumer and producer defaults.
+Defaults: `mm2.md` section 1, and Kafka's own consumer and producer defaults.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.duty_settings import DUTY_SETTINGS
 from sparkmirror.config.known_keys import CONNECTOR, CONNECTOR_BASE
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import FlowConfig
@@ -18,7 +18,7 @@ from sparkmirror.values import is_python_class
 
 CONNECTOR_NAMES = {*CONNECTOR, *CONNECTOR_BASE, "enabled", "security.protocol", "config.providers"} | {
     setting.name
-    for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS)
+    for setting in (*FLOW_SETTINGS, *DUTY_SETTINGS)
     if setting.place is KeyScope.CONNECTOR and not setting.name.startswith("sparkmirror.")
 }
 """Names in the three connectors' definitions, except for TLS and SASL."""

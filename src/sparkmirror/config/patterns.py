@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkmirror.config.control_settings import CONFIG_EXCLUDE, GROUP_SETTINGS
+from sparkmirror.config.duty_settings import CONFIG_EXCLUDE, GROUP_SETTINGS
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import (
     DEFAULT_CONFIG_FILTER,

@@ -14,14 +14,14 @@ from sparkmirror.config.advice import Advisor
 from sparkmirror.config.aliases import aliases_alike, in_other_case, with_aliases
 from sparkmirror.config.clusters import read_cluster
 from sparkmirror.config.combinations import combination_notes
-from sparkmirror.config.control_settings import (
+from sparkmirror.config.declared_providers import declared_providers, provider_keys
+from sparkmirror.config.duty_settings import (
     GROUP_SETTINGS,
     HEARTBEAT_SETTINGS,
     OFFSET_SYNC_SETTINGS,
     STORAGE_SETTINGS,
     TOPIC_SYNC_SETTINGS,
 )
-from sparkmirror.config.declared_providers import declared_providers, provider_keys
 from sparkmirror.config.effective import EffectiveValue, effective_values
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
 from sparkmirror.config.heartbeats import heartbeat_pairs, is_stated, read_beats
@@ -86,7 +86,7 @@ def explain_entries(
     notes: Sequence[str] = (),
     sealed: bool = False,
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
-    """Read another format's entries like `explain_mm2_properties`.
+    """Read any format's entries like `explain_mm2_properties`.
 
     `notes` are the warnings from the other format's reader. `sealed`: no reference to a config provider is resolved,
     for the operator, whose own files and variables are not a resource's business. The model then lacks the values

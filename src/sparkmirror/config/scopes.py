@@ -11,13 +11,13 @@ from enum import Enum
 from itertools import permutations
 
 from sparkmirror.config import known_keys
-from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.duty_settings import DUTY_SETTINGS
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.schema_settings import SCHEMA_SETTINGS
 from sparkmirror.config.settings import FLOW_SETTINGS, LOSS_SETTINGS
 
 WHOLE_NAMES = {*known_keys.CONNECTOR, *known_keys.CONNECTOR_BASE, *known_keys.CONNECT} | {
-    setting.name for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, *SCHEMA_SETTINGS)
+    setting.name for setting in (*FLOW_SETTINGS, *DUTY_SETTINGS, *LOSS_SETTINGS, *SCHEMA_SETTINGS)
 }
 """Names that are never split, though they may begin like an alias or a role.
 

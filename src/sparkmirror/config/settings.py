@@ -1,6 +1,6 @@
 """Settings for a flow's copying and its clusters, each declared once.
 
-All other settings are in `control_settings`.
+All other settings are in `duty_settings`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from sparkmirror.config import known_keys
-from sparkmirror.config.control_settings import (
+from sparkmirror.config.duty_settings import (
     GROUP_SETTINGS,
     HEARTBEAT_SETTINGS,
     OFFSET_SYNC_SETTINGS,

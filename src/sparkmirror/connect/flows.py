@@ -116,7 +116,11 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Fl
         if all(specs[member.name].target_state is TargetState.STOPPED for member in reading.connectors.values()):
             continue
         rival = next(
-            (rival for place in _places(reading.flow) if (rival := targets.setdefault(place, reading)) is not reading),
+            (
+                rival
+                for place in _topic_sites(reading.flow)
+                if (rival := targets.setdefault(place, reading)) is not reading
+            ),
             None,
         )
         if rival is not None:
@@ -140,13 +144,13 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Fl
 
 
 def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
-    place = f"connector {spec.name}"
+    origin = f"connector {spec.name}"
     for key, value in spec.config.items():
         if refusal := loadable.refusal(key, loadable.resolved(value)):
             shown = "" if is_secret(key) else f"{value}: "
-            raise ConfigError(shown + refusal, origin=place, key=key)
+            raise ConfigError(shown + refusal, origin=origin, key=key)
     settings = {
-        key: Entry(key=key, value=value, where=place)
+        key: Entry(key=key, value=value, where=origin)
         for key, value in spec.config.items()
         if key not in ("clusters", PROVIDERS_KEY) and not key.startswith(FAMILY)
     }
@@ -155,13 +159,13 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     role = next((role for role in ConnectorRole if short in (role.value, role.value.removesuffix("Connector"))), None)
     if role is None:
         known = ", ".join(PACKAGE + role.value for role in ConnectorRole)
-        raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", origin=place, key="connector.class")
-    connector = Connector(role=role, name=spec.name, settings=settings, path=place)
+        raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", origin=origin, key="connector.class")
+    connector = Connector(role=role, name=spec.name, settings=settings, path=origin)
     if not connector.flow[0]:
-        raise ConfigError("is missing: write the source's alias", origin=place, key="source.cluster.alias")
+        raise ConfigError("is missing: write the source's alias", origin=origin, key="source.cluster.alias")
     for end, alias in zip(("source", "target"), connector.flow, strict=True):
         if not alias.isprintable():  # aliases are part of output that is printed line by line
-            raise ConfigError(f"{alias!r} holds no text", origin=place, key=f"{end}.cluster.alias")
+            raise ConfigError(f"{alias!r} holds no text", origin=origin, key=f"{end}.cluster.alias")
     return connector
 
 
@@ -355,7 +359,7 @@ def _same_servers(connector: Connector, other: Connector, end: str) -> bool:
     return bool(servers & others)
 
 
-def _places(flow: FlowConfig) -> list[tuple[str, str]]:
+def _topic_sites(flow: FlowConfig) -> list[tuple[str, str]]:
     """Return pairs of source alias and target server, which identify internal topics.
 
     Two flows with a pair in common would write to the same internal topics.

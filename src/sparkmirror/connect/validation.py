@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from sparkmirror.config.control_settings import CONFIG_EXCLUDE
+from sparkmirror.config.duty_settings import CONFIG_EXCLUDE
 from sparkmirror.config.model import (
     DEFAULT_CONFIG_FILTER,
     DEFAULT_GROUP_FILTER,

@@ -99,6 +99,12 @@ class Options:
         if (self.from_offset is not None or self.to_offset is not None) and (self.from_time or self.to_time):
             raise ConfigError("give offsets or times, not both", origin="--from-offset, --from-time")
 
+    @property
+    def is_of_now(self) -> bool:
+        """True if all offsets are compared, and none was before."""
+        bounds = (self.from_offset, self.to_offset, self.from_time, self.to_time, self.resume)
+        return all(bound is None for bound in bounds)
+
     def scope(self) -> Scope:
         try:
             topics = NamePatterns(self.topics or (".*",))

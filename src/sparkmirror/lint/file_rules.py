@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from sparkmirror.config.advice import TAKE_OUT
-from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.duty_settings import DUTY_SETTINGS
 from sparkmirror.config.formats import Note
 from sparkmirror.config.formats.connect_files import ConnectorRole, readers
 from sparkmirror.config.formats.files import KIND
@@ -23,7 +23,7 @@ from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject, bare
 
 KNOWN_FACTORS = {
-    setting.name for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS) if setting.name.endswith("replication.factor")
+    setting.name for setting in (*FLOW_SETTINGS, *DUTY_SETTINGS) if setting.name.endswith("replication.factor")
 } | {f"{kind}.storage.replication.factor" for kind in ("config", "offset", "status")}
 
 SHORT_S = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from sparkmirror.config.control_settings import GROUP_SETTINGS, TOPIC_SYNC_SETTINGS
+from sparkmirror.config.duty_settings import GROUP_SETTINGS, TOPIC_SYNC_SETTINGS
 from sparkmirror.config.entries import OLD_NAMES
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at

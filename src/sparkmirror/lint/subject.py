@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.entries import Entry
-from sparkmirror.config.formats import Reading, explain
+from sparkmirror.config.formats import Reading, model_of
 from sparkmirror.config.formats.connect_files import Connector, ConnectorRole, by_flow
 from sparkmirror.config.formats.merge import role_of
 from sparkmirror.errors import ConfigError
@@ -26,7 +26,7 @@ class Subject:
         if reading.idle:
             return cls(reading, None, None)
         try:
-            return cls(reading, explain(reading)[0], None)
+            return cls(reading, model_of(reading)[0], None)
         except ConfigError as error:
             return cls(reading, None, error)
 

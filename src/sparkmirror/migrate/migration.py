@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from sparkmirror.config import MirrorConfig
-from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats import model_of, read
 from sparkmirror.errors import ConfigError
 from sparkmirror.migrate import phase, switch_plan
 from sparkmirror.migrate.actions import Action
@@ -26,6 +26,7 @@ from sparkmirror.migrate.phase import Blocker, Phase, SetVerdict
 from sparkmirror.migrate.planned_changes import PlannedChanges
 from sparkmirror.migrate.rehearsal import RECORDS, Rehearsal, rehearse
 from sparkmirror.migrate.switch_plan import SwitchGoal
+from sparkmirror.migrate.verifications import VerifiedFlow
 from sparkmirror.migrate.writers import ClusterWriters, DryWriters, Writing
 
 
@@ -88,7 +89,7 @@ class Migration:
         Raises `ConfigError`.
         """
         file = read_file(path)
-        config, _ = explain(read([file.mirror], secrets))
+        config, _ = model_of(read([file.mirror], secrets))
         return cls(file, Pair(flows_of(file, config)), config)
 
     def hands(self, writing: Writing) -> RealHands:
@@ -112,6 +113,13 @@ class Migration:
         """
         sets = self.file.chosen(name)
         return list(run_checks(gather(self.file, sets, self.pair, self.mirror, self.observe)))
+
+    def note_verified(self, verified: VerifiedFlow) -> None:
+        """Write a flow's verification into the evidence, for `check`.
+
+        Raises `ClusterUnreachable` and other `ConnectionError`s.
+        """
+        self._evidence().write(verified.line(self.file))
 
     def changes(self) -> PlannedChanges:
         """Compare the clusters: changes at the target, and work for people.
@@ -184,7 +192,10 @@ class Migration:
 
     def writers(self) -> ClusterWriters:
         """Return the writers for the clusters."""
-        return ClusterWriters(self.pair, Evidence(self.pair.clients[Side.TARGET], self.file.name))
+        return ClusterWriters(self.pair, self._evidence())
+
+    def _evidence(self) -> Evidence:
+        return Evidence(self.pair.clients[Side.TARGET], self.file.name)
 
     def close(self) -> None:
         """Close the connections."""

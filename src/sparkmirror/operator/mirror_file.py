@@ -14,7 +14,7 @@ from javaproperties import join_key_value
 from sparkmirror.config import MirrorConfig
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.formats.files import file_of
-from sparkmirror.config.formats.load import explain, read_file
+from sparkmirror.config.formats.load import model_of, read_file
 from sparkmirror.config.formats.secrets import Secrets
 from sparkmirror.config.formats.strimzi_security import FieldError, security_settings
 from sparkmirror.config.jaas import ELSEWHERE, jaas_has_secrets
@@ -110,7 +110,7 @@ def read_mirror(text: str, spec: Mapping[str, Any], key: Key) -> ReadMirror:
         reading = read_file(file_of(FILE, text), partly=True)
         if reading.format != "properties":
             raise ConfigError("has connectors: a Mirror takes a file of MirrorMaker 2's own", origin=str(key))
-        config, _ = explain(reading)
+        config, _ = model_of(reading)
     except ConfigError as error:
         raise ConfigError(mistakes_line(error), origin=str(key)) from None
     place = file_place(spec)

@@ -15,7 +15,7 @@ from javaproperties import join_key_value
 
 from sparkmirror.config.formats.connect_files import ConnectCluster
 from sparkmirror.config.formats.files import File, file_of
-from sparkmirror.config.formats.load import explain, read_file
+from sparkmirror.config.formats.load import model_of, read_file
 from sparkmirror.config.formats.reading import Note, Reading
 from sparkmirror.config.formats.secrets import MountedKeys
 from sparkmirror.config.formats.split import as_connect
@@ -90,7 +90,7 @@ def _read(tree: dict[str, Any], mounted: MountedKeys) -> Plan:
     reading = read_file(_file(tree), mounted)
     awake = _awake(tree)
     # Checks paused and stopped connectors, too.
-    config = explain(reading if awake == tree else read_file(_file(awake), mounted))[0]
+    config = model_of(reading if awake == tree else read_file(_file(awake), mounted))[0]
     clusters, _ = as_connect(reading, None)
     operated = {without_file(str(note), _FILE) for note in reading.notes if _is_operated(note)}
     told = [without_file(line, _FILE) for line in config.warnings]

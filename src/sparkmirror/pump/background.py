@@ -1,6 +1,7 @@
 """Threads for blocking work, to keep a pump's loop free.
 
-Connecting, reading positions, making claims durable and telling about moves have a thread each.
+Connecting, reading positions, making claims durable, looking at copies at rest and telling about moves have a thread
+each.
 """
 
 from __future__ import annotations

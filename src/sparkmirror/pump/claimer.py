@@ -43,7 +43,7 @@ class Claimer:
         self.follows = -1
         """Upstream offset after the last noted record."""
 
-    def start(self, reading: PartitionReading, upstream: int, *, due: bool) -> None:
+    def start(self, reading: PartitionReading, follows: int, *, due: bool) -> None:
         """Continue from a position.
 
         With `due` the first batch is claimed even if no gap is before the batch. So is the first batch after records
@@ -55,7 +55,7 @@ class Claimer:
         self._heals = reading.position.lost > 0
         self._leader_epoch = reading.position.leader_epoch
         self._draft = []
-        self.follows = upstream
+        self.follows = follows
 
     def claim_start(self, sequence: int, downstream: int) -> PendingClaim:
         """Return a claim that the partition starts here, before any batch is known."""

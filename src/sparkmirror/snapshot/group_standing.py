@@ -13,6 +13,8 @@ class GroupState(StrEnum):
     SYNCED = "synced"
     """Every offset is translated exactly.
 
+    Offsets from before this mirror's begin are translated by MirrorMaker 2's syncs.
+
     Where offsets are set, the target's group has these offsets, or its own later offsets.
     """
     MOVED = "moved"

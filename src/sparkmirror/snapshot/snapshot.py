@@ -301,7 +301,7 @@ class Duty:
     """Reason why the last turn failed; empty if it succeeded."""
     failures: int = 0
     written: int | None = None
-    """Number of written checkpoints or heartbeats.
+    """Number of checkpoints and heartbeats written, or of groups' offsets set.
 
     None for other duties, and before the first good turn.
     """

@@ -194,9 +194,9 @@ def flows_of(given: OptionValues, table: str) -> tuple[FlowConfig, ...]:
     path, name = given.text("config"), given.text("flow")
     if not path:
         raise refused("config", f"is missing: the table {table} is about the flows in a mirror's file")
-    from sparkmirror.config.formats import explain, read  # most readers name no file
+    from sparkmirror.config.formats import model_of, read  # most readers name no file
 
-    config: MirrorConfig = explain(read([path]))[0]
+    config: MirrorConfig = model_of(read([path]))[0]
     flows = tuple(flow for flow in config.flows if name in ("", flow.name))
     if not flows:
         raise refused("flow", f"there is no {name}; there are {', '.join(flow.name for flow in config.flows)}")

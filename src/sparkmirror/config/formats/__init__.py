@@ -3,7 +3,7 @@
 The formats are MirrorMaker 2's properties, Kafka Connect's connectors and Strimzi's resources.
 """
 
-from sparkmirror.config.formats.load import explain, read
+from sparkmirror.config.formats.load import model_of, read
 from sparkmirror.config.formats.reading import Note, Reading, Resource
 
-__all__ = ["Note", "Reading", "Resource", "explain", "read"]
+__all__ = ["Note", "Reading", "Resource", "model_of", "read"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sparkmirror.config.control_settings import CONFIG_EXCLUDE
+from sparkmirror.config.duty_settings import CONFIG_EXCLUDE
 from sparkmirror.config.entries import Entry
 from sparkmirror.values import Names
 

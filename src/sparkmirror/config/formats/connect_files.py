@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from sparkmirror.config.control_settings import GROUP_SETTINGS, HEARTBEAT_SETTINGS, TOPIC_SYNC_SETTINGS
+from sparkmirror.config.duty_settings import GROUP_SETTINGS, HEARTBEAT_SETTINGS, TOPIC_SYNC_SETTINGS
 from sparkmirror.config.entries import Entry
 
 PACKAGE = "org.apache.kafka.connect.mirror."

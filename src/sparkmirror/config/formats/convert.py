@@ -15,7 +15,7 @@ from sparkmirror.config.effective import EffectiveValue
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.formats.additions import entries_in_full
 from sparkmirror.config.formats.connect_files import NAMELESS, ConnectCluster
-from sparkmirror.config.formats.load import explain, read
+from sparkmirror.config.formats.load import model_of, read
 from sparkmirror.config.formats.merge import CONNECTS_OWN
 from sparkmirror.config.formats.reading import Note, Reading
 from sparkmirror.config.formats.split import as_connect
@@ -50,7 +50,7 @@ def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion
 
     Raise `ConfigError` if the original can't be run as it is.
     """
-    config, before = (None, ()) if reading.idle else explain(reading)
+    config, before = (None, ()) if reading.idle else model_of(reading)
     reading = replace(reading, entries=entries_in_full(reading.entries))
     notes = list(_not_needed(reading, to))
     runs = True
@@ -155,7 +155,7 @@ def _lost(
         paths = [directory] if to == "connectors" else [str(Path(directory, name)) for name in files]
         try:
             written = read(paths, secrets, lone_checkpoints=True, without_secrets=True)
-            after = {(row.flow, row.key): row.value for row in explain(written)[1]}
+            after = {(row.flow, row.key): row.value for row in model_of(written)[1]}
         except SparkMirrorError as error:
             yield Note(
                 path=path, line=0, key=to, reason=f"the result can't be run: {str(error).replace(directory + '/', '')}"

@@ -104,11 +104,11 @@ def _reading(shown: str, form: str, files: list[File], wrong: Mistakes, options:
         reading = Reading(path=shown, format=form, entries=tuple(entries), notes=(*told, *notes), connect=clusters)
     reading = replace(reading, mistakes=mistakes.all, wrong=wrong.all, sealed=sealed)
     if reading.mistakes and not partly:
-        explain(reading)  # raises these mistakes, and all others
+        model_of(reading)  # raises these mistakes, and all others
     return reading
 
 
-def explain(
+def model_of(
     reading: Reading, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] | None = None
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
     """Return a reading's model, and each value's origin.

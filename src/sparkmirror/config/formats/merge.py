@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sparkmirror.config.advice import of_no_client
-from sparkmirror.config.control_settings import STORAGE_SETTINGS
+from sparkmirror.config.duty_settings import STORAGE_SETTINGS
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.formats.connect_files import (
     IDENTITY,

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from sparkmirror.config.control_settings import CONFIG_EXCLUDE
+from sparkmirror.config.duty_settings import CONFIG_EXCLUDE
 from sparkmirror.config.formats.additions import in_full
 from sparkmirror.config.formats.files import KIND
 from sparkmirror.config.formats.reading import Note

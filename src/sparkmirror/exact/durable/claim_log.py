@@ -184,7 +184,7 @@ class ClaimLog:
         self._log.expect(homes)
 
     def claim(self, claims: Sequence[Claim]) -> None:
-        """Make these claims durable; afterwards their first batches may be sent."""
+        """Make claims durable: new claims before their first batches, or confirmed claims."""
         self._write(claims)
 
     def revise(self, claimed: Iterable[Claim], retracted: Iterable[Claim | Retracted]) -> None:
@@ -246,7 +246,8 @@ class ClaimLog:
     def agree(self, cluster_id: str, proposal: Identity | None) -> Identity | None:
         """Return the identity that all the flow's processes agree on, or None.
 
-        The agreed identity is the newest for this cluster (invariant 7, `identity`). Without an agreed identity the
+        The agreed identity is the last of the succession for this cluster (`identity`); of rival proposals the lowest
+        offset wins (invariant 7). Without an agreed identity the
         proposal, if given, is appended; then the identity that is read back counts.
         """
         agreed = self._agreed(cluster_id)

@@ -1,6 +1,6 @@
 """One flow's checkpoints topic: newest checkpoints, and due new checkpoints.
 
-A checkpoint goes back only if the group went back upstream (`mm2.md` 3.7).
+A checkpoint goes back only if the group went back upstream (`mm2.md` 3.7), or the target lost records (`is_due`).
 """
 
 from __future__ import annotations

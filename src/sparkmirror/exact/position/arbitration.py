@@ -18,7 +18,8 @@ Case 2 is impossible if only a single pump can have sent the records before, and
 - the claim before announced records there that did not come: the next pump must then claim its first batch.
 
 Neither holds where two pumps may have sent the same batches (`Claim.shared`). After an unclean takeover a pump claims
-its first batch, so a continuation without a claim always comes from the pump that made the claim before.
+its first batch, so a continuation without a claim always comes from the pump that made the claim before, or from
+its clean successor.
 
 The target's log can lose confirmed records all the same: `questioned_claims` has the claims that this puts in doubt.
 """

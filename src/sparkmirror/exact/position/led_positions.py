@@ -59,7 +59,7 @@ class LedPositions:
         )
 
     def read(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, TargetReading | Unserved]:
-        """Read target partitions, then all claims.
+        """Read target partitions, then claims, of a long history the newest.
 
         Return each reading, or the reason for its absence.
         """

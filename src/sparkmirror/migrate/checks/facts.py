@@ -12,6 +12,7 @@ from sparkmirror.migrate.atomic_sets import AtomicSets
 from sparkmirror.migrate.file import MigrationFile, Set
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.phase import Blocker, Phase
+from sparkmirror.migrate.verifications import VerifiedFlow
 from sparkmirror.schemas import SchemaCheck
 from sparkmirror.snapshot.snapshot import Flow
 
@@ -56,6 +57,8 @@ class Facts:
     """True if the brokers name super users; None: not known."""
     ties: Mapping[Side, AtomicSets] = field(default_factory=dict)
     """Topics and groups of a cluster tied by transactions or Streams."""
+    verified: Mapping[tuple[str, str], VerifiedFlow] = field(default_factory=dict)
+    """Verifications that count, by flow and topic."""
     schemas: SchemaCheck | str | None = None
     """Schema ids at both registries.
 

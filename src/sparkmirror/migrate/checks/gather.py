@@ -17,9 +17,11 @@ from sparkmirror.lint.check import compare
 from sparkmirror.lint.probe import FlowProbe, probe
 from sparkmirror.migrate.atomic_sets import atomic_sets
 from sparkmirror.migrate.checks.facts import Facts, OutsideGroup, still_to_move
+from sparkmirror.migrate.evidence import Evidence
 from sparkmirror.migrate.file import Fence, MigrationFile, Set
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.pair import Pair
+from sparkmirror.migrate.verifications import verifications
 from sparkmirror.mirror.sync.topic_rules import group_filter
 from sparkmirror.schemas import Registry, SchemaCheck, check_flow
 from sparkmirror.snapshot.snapshot import Flow
@@ -51,6 +53,7 @@ def gather(
         ties={side: atomic_sets(pair.clients[side]) for side in facts.sides},
         super_users={side: _super_users(file, pair, side) for side in Side},
         schemas=_schemas(pair, mirror, facts),
+        verified=verifications(Evidence(pair.clients[Side.TARGET], file.name).read(), file),
     )
     return dataclasses.replace(facts, seen=look())
 

@@ -14,6 +14,8 @@ from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.observation import Side
 
 _RULES = {rule.name: rule for rule in CONNECTED_RULES}
+VERIFIED_MIN = 24 * 60
+"""Minutes for which a verification is fresh: our choice."""
 _OF_CLUSTERS = (
     "unreachable",
     "one-cluster",
@@ -121,8 +123,24 @@ def _clock(facts: Facts) -> Iterator[CheckFind]:
     yield from by_lint(CheckVerdict.UNKNOWN, "clock-unknown")(facts)
 
 
-def _verify(_: Facts) -> Iterator[CheckFind]:
-    yield unknown("no verification is written down at a cluster")
+def _verify(facts: Facts) -> Iterator[CheckFind]:
+    for side, topic in facts.topics():
+        flow = facts.seen.flows.get(side)
+        read = facts.verified.get((flow.name, topic)) if flow is not None else None
+        if flow is None or read is None:
+            by = f" by {flow.name}" if flow is not None else ""
+            yield unknown(f"no verification of {topic}{by} since its producers last moved is written down")
+            continue
+        minutes = max(facts.seen.at_ms - read.began_ms, 0) / 60_000
+        words = f"{topic} by {flow.name} was {read.topics[topic].words} {minutes:,.0f} min ago"
+        if read.ranges < read.all_ranges:
+            words += f" in {read.ranges:,} of {read.all_ranges:,} ranges"
+        if not read.topics[topic].good:
+            yield fail(words, "see what `sparkmirror verify` lists (docs/verify.md)")
+        elif minutes > VERIFIED_MIN:
+            yield warn(words)
+        else:
+            yield ok(words)
 
 
 FLOW_CHECKS = (
@@ -182,8 +200,8 @@ FLOW_CHECKS = (
     ),
     Check(
         id="verify-fresh",
-        what="always `unknown`, as no verification is written down: it reminds you to run one",
-        remedy="run `sparkmirror verify` with the mirror's file",
+        what="each topic was verified in the last 24 hours, since its producers last moved, and was equal",
+        remedy="run `sparkmirror verify` with the mirror's file and --migration",
         look=_verify,
     ),
 )

@@ -16,7 +16,7 @@ A scrape between two steps of a change would see records twice, and the next scr
 
 
 class CopiedCounts:
-    """Records and bytes that the pumps of one flow, or of one partition, have copied."""
+    """Records and bytes that a flow's or a partition's pumps and queries copied."""
 
     __slots__ = ("_former", "_newest", "_pumps", "_records", "_size", "changes")
 

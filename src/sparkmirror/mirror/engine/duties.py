@@ -56,10 +56,10 @@ class FinishingDuty(DutyTurns, Protocol):
 
 @runtime_checkable
 class WritingDuty(DutyTurns, Protocol):
-    """A duty that writes a MirrorMaker 2 connector's records."""
+    """A duty that counts what it writes: records, or groups' offsets."""
 
     written: int
-    """Records written by the last good turn."""
+    """Number written by the last good turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

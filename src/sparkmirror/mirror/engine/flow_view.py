@@ -143,7 +143,7 @@ class FlowView:
     """Source topics that were copied and no longer exist; their copies stay."""
 
     counts: CopiedCounts = field(default_factory=CopiedCounts)
-    """Records and bytes from all pumps so far."""
+    """Records and bytes from all pumps and queries so far."""
 
     past_totals: Totals = field(default_factory=Totals)
     """Pumps' totals for the rounds before the last two."""

@@ -1,6 +1,6 @@
 """Name of a flow's status topic.
 
-`engine.status_topic` writes and reads the topic.
+`snapshot.status_topic` writes and reads the topic.
 """
 
 

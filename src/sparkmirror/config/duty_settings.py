@@ -208,7 +208,7 @@ STORAGE_SETTINGS: tuple[Setting, ...] = (
 The stored offsets let an operator hand the flow back to MirrorMaker 2.
 """
 
-CONTROL_SETTINGS: tuple[Setting, ...] = (
+DUTY_SETTINGS: tuple[Setting, ...] = (
     *TOPIC_SYNC_SETTINGS,
     *GROUP_SETTINGS,
     *OFFSET_SYNC_SETTINGS,
