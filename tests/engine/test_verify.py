@@ -349,7 +349,15 @@ def test_the_commands_exit_code_and_its_json(
             "what": "",
         }
     }
-    assert lines[-1] == {"verdict": "different", "equal": False, "behind": {}, "ranges": 1, "all_ranges": 1}
+    assert lines[-1] == {
+        "verdict": "different",
+        "equal": False,
+        "behind": {},
+        "deleted": 0,
+        "not_compared": {},
+        "ranges": 1,
+        "all_ranges": 1,
+    }
     assert run_command(config.path, "--topics", equal).returncode == 0
     assert run_command(config.path, "--topics", "none-such").returncode == 2
     assert run_command(config.path, "--from-time", "yesterday").returncode == 2
