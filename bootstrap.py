@@ -111,7 +111,15 @@ def install_packages() -> None:
     if not runs(PYTHON, "-m", "pip", "--version", quiet=True):
         make_environment()
     say("Installing Python packages (Spark is 450 MB, once)")
-    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--editable", ".[dev]"]
+    pip = [
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--editable",
+        ".[dev]" if WITH_OLDEST else ".[dev,lint]",
+    ]
     if WITH_OLDEST:
         pip += ["--constraint", write_oldest()]
     try:
@@ -131,7 +139,7 @@ def write_oldest() -> Path:
     import tomllib  # as in `add_kerberos`
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = (texts for name, texts in project["optional-dependencies"].items() if name != "dev")
+    extras = (texts for name, texts in project["optional-dependencies"].items() if name not in ("dev", "lint"))
     asked = [text for texts in (project["dependencies"], *extras) for text in texts]
     lowest = sorted(text.partition(",")[0].replace(">=", "==") for text in asked if ">=" in text)
     file = VENV / "oldest.txt"

@@ -17,7 +17,12 @@ OF_EACH_USER = {"pyspark", "gssapi"}
 def asked() -> list[Requirement]:
     """All that users may install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = [text for name, texts in project["optional-dependencies"].items() if name != "dev" for text in texts]
+    extras = [
+        text
+        for name, texts in project["optional-dependencies"].items()
+        if name not in ("dev", "lint")
+        for text in texts
+    ]
     found = [Requirement(text) for text in (*project["dependencies"], *extras)]
     return [item for item in found if item.name not in {"sparkmirror", *OF_EACH_USER}]
 
