@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
-from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, chosen_topics, load
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, chosen_topics, load, only_flow
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.published import Stale
 from sparkmirror.cli.tables import print_rows
 from sparkmirror.cli.topic_rows import KEYS, cells, rows
+from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.errors import ConfigError
 from sparkmirror.mirror.sync.moved_writers import say_moved, take_back
 from sparkmirror.snapshot.status_topic import fresh, read_status
@@ -40,15 +42,32 @@ def done(
     then leaves the topics alone. Records that the writers write to the copies are no loss, and
     verify compares up to the noted ends.
 
-    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 a cluster can't be reached.
+    Exit codes: 0 the mirror has the command, 1 it is not the flow's turn, or the source's logs are not at rest, 2 the
+    file or the command line is wrong, 3 a cluster can't be reached.
 
     Example: sparkmirror topics done mm2.properties --topics orders.*
     """
     chosen = chosen_topics(names)
-    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    told = [{"flow": each.name, **moved._asdict()} for each in flows for moved in say_moved(each, chosen)]
+    told: list[dict[str, Any]] = []
+    try:
+        for each in _flows(load(file, clusters, secrets=secrets), flow):
+            told += [{"flow": each.name, **moved._asdict()} for moved in say_moved(each, chosen)]
+    finally:  # of several flows one may fail: what the others were told is in force
+        if told:
+            _print_done(told, output)
     if not told:
         raise ConfigError("no topic that is copied matches", origin="--topics", key=names)
+
+
+def _flows(config: MirrorConfig, flow: str | None) -> list[FlowConfig]:
+    """Return the chosen flows: flows that take turns by name only, as one of them is live."""
+    flows = chosen_flows(config, flow)
+    if any(each.turn for each in flows):
+        only_flow(config, flow)
+    return flows
+
+
+def _print_done(told: Sequence[Mapping[str, Any]], output: Format) -> None:
     if output is Format.JSON:
         print_json(told)
         return
@@ -70,20 +89,24 @@ def undo(
 ) -> None:
     """Take `done` back: the mirror continues copying the topics.
 
-    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 1 it is not the flow's turn, 2 the file or the command line is wrong, 3
+    the target can't be reached.
 
     Example: sparkmirror topics undo mm2.properties --topics orders.*
     """
     chosen = chosen_topics(names)
-    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    told = [{"flow": each.name, "topic": topic} for each in flows for topic in take_back(each, chosen)]
+    told: list[dict[str, str]] = []
+    try:
+        for each in _flows(load(file, clusters, secrets=secrets), flow):
+            told += [{"flow": each.name, "topic": topic} for topic in take_back(each, chosen)]
+    finally:  # as `done`
+        if told and output is Format.JSON:
+            print_json(told)
+        elif told:
+            for row in told:
+                typer.echo(f"{row['flow']}: {row['topic']} is copied on")
     if not told:
         raise ConfigError("no topic that was said to be done matches", origin="--topics", key=names)
-    if output is Format.JSON:
-        print_json(told)
-        return
-    for row in told:
-        typer.echo(f"{row['flow']}: {row['topic']} is copied on")
 
 
 @topics.command("list")

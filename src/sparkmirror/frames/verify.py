@@ -98,6 +98,10 @@ class Options:
             raise ConfigError("a share must be above 0 and at most 1", origin="--sample", key=str(self.sample))
         if (self.from_offset is not None or self.to_offset is not None) and (self.from_time or self.to_time):
             raise ConfigError("give offsets or times, not both", origin="--from-offset, --from-time")
+        if self.from_offset is not None and self.to_offset is not None and self.from_offset >= self.to_offset:
+            raise ConfigError("no offset is from there to there", origin="--from-offset, --to-offset")
+        if self.from_time is not None and self.to_time is not None and self.from_time >= self.to_time:
+            raise ConfigError("no time is from there to there", origin="--from-time, --to-time")
 
     @property
     def is_of_now(self) -> bool:
@@ -531,6 +535,8 @@ class _VerifyRun:
                 end=min(start + step, end),
                 wanted=index,
                 keys_only=keys_only,
+                target_topic=plan.target.topic,
+                transforms=flow.connect_transforms if side == SOURCE else {},
             )
             yield index, side, order.model_dump_json(context=REVEAL)
 

@@ -21,7 +21,7 @@ from sparkmirror.frames.ranges import LogPlan, RangePlan
 from sparkmirror.frames.report import RangeReport, ReportModel
 from sparkmirror.frames.stream_comparison import Comparer, content_digest, key_digest
 from sparkmirror.kafka.cluster.range_reader import LogChanged, OffsetBounds, RangeReader
-from sparkmirror.kafka.wire.pieces import raw_parts
+from sparkmirror.kafka.wire.pieces import readable_pieces
 from sparkmirror.kafka.wire.records import NotChanged
 from sparkmirror.mirror.engine.session import in_one_line
 from sparkmirror.pump.transforming import transform_of
@@ -65,6 +65,9 @@ class LookOrder(ReportModel):
     wanted: int
     """Number of the `Wanted` keys and contents."""
     keys_only: bool
+    target_topic: str
+    transforms: Mapping[str, str] = Field(default_factory=dict)
+    """Keys of the flow's Connect transforms, for the source's log."""
 
 
 class Wanted(ReportModel):
@@ -194,17 +197,21 @@ def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
     seen = KeysSeen()
     keys = wanted[order.wanted].keys
     contents = frozenset() if order.keys_only else wanted[order.wanted].contents
+    change = transform_of(order.transforms, PartitionPair(order.log.topic, order.target_topic, order.partition))
     try:
         with _reader(order.cluster, order.log, order.partition, bounds, order.read_committed) as batches:
             for header, view in batches:
-                for offset, timestamp, body in raw_parts(header, view):
-                    if bounds.first <= offset < bounds.end:
-                        _see(seen, keys, contents, offset, timestamp, body, order.timestamps)
+                for piece in readable_pieces(header, view):
+                    if change is not None:
+                        change(piece, 0)
+                    for offset, timestamp, body in zip(piece.offsets, piece.timestamps, piece.bodies, strict=True):
+                        if bounds.first <= offset < bounds.end:
+                            _see(seen, keys, contents, offset, timestamp, body, order.timestamps)
     except SparkMirrorError as error:
         return failed(error)
     except LogChanged as error:
         return Answer(changed=str(error)).model_dump_json()
-    except ValueError:  # a damaged batch, which the comparison has reported
+    except (ValueError, NotChanged):  # a damaged batch, or a record that no transform can change: reported before
         pass
     return Answer(newest=seen.newest, tombstones=seen.tombstones, contents=seen.contents).model_dump_json()
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Stored, Translation
 
 
@@ -27,7 +28,7 @@ def opposite_of(flow: FlowConfig) -> FlowConfig:
 class TurnTranslator:
     """Translator of a flow that takes turns, by both flows' maps; a context manager.
 
-    For one thread. Both clusters are asked.
+    For one thread. The cluster with the opposite flow's map is asked for what the flow's own map lacks.
     """
 
     def __init__(self, flow: FlowConfig) -> None:
@@ -42,12 +43,19 @@ class TurnTranslator:
     def translate_each(self, stored: Sequence[Stored], *, reverse: bool = False) -> list[Translation]:
         """Translate positions at the flow's source to its target, or back with `reverse`.
 
-        The results are in the order given. Raises `ClusterUnreachable`.
+        The results are in the order given. If the opposite flow's map can't be read, reasons say so. Raises
+        `ClusterUnreachable`.
         """
         answers = self._own.translate_each(stored, reverse=reverse)
         left = [number for number, answer in enumerate(answers) if answer.offset is None]
         if left:
-            others = self._opposite.translate_each([stored[number] for number in left], reverse=not reverse)
+            try:
+                others = self._opposite.translate_each([stored[number] for number in left], reverse=not reverse)
+            except ClusterUnreachable as error:  # as in a failover: what the own map tells counts
+                for number in left:
+                    mine = answers[number]
+                    answers[number] = mine._replace(reason=f"{mine.reason}; the opposite flow's map: {error}")
+                return answers
             for number, other in zip(left, others, strict=True):
                 if other.offset is not None or answers[number].reason == "":
                     answers[number] = other

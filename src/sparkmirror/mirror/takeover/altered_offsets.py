@@ -21,6 +21,7 @@ from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import segments_topic, start_claim
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.durable.known_topics import TopicMemory
+from sparkmirror.exact.durable.loss_kinds import LossKind
 from sparkmirror.exact.durable.losses import LossLedger, halted_at_target, losses_topic
 from sparkmirror.exact.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
 from sparkmirror.exact.position.decision import Doubt
@@ -199,13 +200,26 @@ class AlteredOffsets:
         )
         if so_far.upstream is not None:
             # Before the claim counts: if this process dies in between, the next attempt writes the same entry.
-            loss = altered(
-                partition.route, LedgerPosition(target_topic_id, so_far.downstream), so_far.upstream, upstream
-            )
+            at = LedgerPosition(target_topic_id, so_far.downstream)
+            loss = altered(partition.route, at, self._copied_to(partition, so_far, so_far.upstream), upstream)
             self._ledger.record(loss)
             log.warning("flow %s: %s", self._flow.name, loss.words, extra=Event.LOSS.extra)
         self._forget_progress(partition, so_far.downstream)
         self._claim_log.revise([claim], ahead)
+
+    def _copied_to(self, partition: _Partition, so_far: _CopiedSoFar, upstream: int) -> int:
+        """Return the upstream offset that was copied up to, not one that was only set.
+
+        An offset may be altered again before a record is copied: the ledger's entry of the same place then tells.
+        """
+        entries = self._ledger.known(partition.target.topic_id.hex(), partition.route.partition)
+        for entry in entries:
+            if entry.kind is LossKind.ALTERED and entry.downstream == so_far.downstream:
+                if entry.action == "restarted":
+                    return entry.end
+                if entry.action == "continued" or not entry.offsets:
+                    return entry.first
+        return upstream
 
     def _forget_progress(self, partition: _Partition, downstream: int) -> None:
         """Forget what the noted progress says about records to be copied again.
