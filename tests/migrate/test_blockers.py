@@ -23,7 +23,7 @@ from tests.migrate.planted import (
 
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.file import Fence
-from sparkmirror.migrate.observation import FenceSeen, Observation, Side
+from sparkmirror.migrate.observation import FenceSeen, GroupSeen, Observation, Side
 
 _FULL, _MORE = {0: 100, 1: 50}, {0: 103, 1: 50}
 _FAIR = seen(here=topic(_FULL), there=topic(_FULL), forth=turned(WORDS["none"]))
@@ -58,6 +58,16 @@ _SHUT = FenceSeen(impossible="no ACL allows WRITE", shut=True)
 _ARMED = seen(here=topic(_FULL, "closed"), there=topic(_FULL), forth=WORDS["all"], back=turned(WORDS["none"]))
 _DRAINED = seen(here=topic(_FULL, "closed"), there=topic(_FULL), forth=turned(WORDS["all"]))
 _MOVED = seen(here=topic(_FULL, "closed"), there=topic(_MORE), forth=WORDS["all"], back=turned(WORDS["none"]))
+
+_CLOSED_ALONE = _said(replace(_MOVED, flows={SOURCE: _MOVED.flows[SOURCE]}), SOURCE, closed=True)
+"""Completed, and the flow back is out of the file."""
+_CAME_BACK = seen(
+    here=topic(_MORE),
+    there=topic(_FULL, "closed"),
+    forth=turned(WORDS["none"]),
+    back=WORDS["all"],
+)
+"""There and back: producers write at the source again."""
 
 # Observation, where producers shall go, and the ids of what blocks.
 _PRODUCERS = [
@@ -95,6 +105,8 @@ _PRODUCERS = [
     (_said(_FAIR, TARGET, foreign=(_FOREIGN,)), TARGET, []),
     (_said(_MOVED, TARGET, foreign=(_FOREIGN,)), SOURCE, []),
     (_said(_MOVED, SOURCE, closed=True), SOURCE, ["completed"]),
+    (_CLOSED_ALONE, SOURCE, ["completed"]),
+    (_CLOSED_ALONE, TARGET, []),
     (_working(_said(_FAIR, SOURCE, lag=None), SOURCE, False), TARGET, ["mirror-down", "lag"]),
 ]
 
@@ -126,7 +138,12 @@ _BOTH = seen(group_here=group(2, 40), group_there=group(1, 40), positions={SOURC
 _BACK_AGAIN = seen(group_here=group(2, 40), group_there=group(0, 60), positions={SOURCE: {0: 40}})
 _THERE = seen(group_here=group(0, 40), group_there=group(2, 60), positions={SOURCE: {0: 40}})
 
+_EARLY = seen(group_here=group(0, 40), group_there=group(1, 12), positions={SOURCE: {0: 40}})
+_EARLY_AT_AN_UNKNOWN = seen(group_here=group(0, 40), group_there=group(1), positions={SOURCE: {0: None}})
+
 _CONSUMERS = [
+    (_EARLY, TARGET, ["unrouted-commits: billing reads at B from before its position at A: stop it at B"]),
+    (_EARLY_AT_AN_UNKNOWN, TARGET, []),
     (_READING, TARGET, ["members: billing has 2 members at A: stop them"]),
     (_STOPPED, TARGET, []),
     (_SET, TARGET, []),
@@ -172,6 +189,30 @@ def test_consumers_first(kind: str, at: Observation, to: Side, blocked: bool) ->
     assert [str(each) for each in blockers if each.id == "consumers-first"] == (
         ["consumers-first: billing must move to B first"] if blocked else []
     )
+
+
+_LEFT = [
+    (_MOVED, {}, []),
+    (_said(_MOVED, SOURCE, closed=True), {}, []),
+    (_CLOSED_ALONE, {}, []),
+    (_FAIR, {}, ["not-moved: shop is copying at A: producers must write at the target"]),
+    (_ARMED, {}, ["not-moved: shop is armed at B: producers must write at the target"]),
+    (_CAME_BACK, {}, ["not-moved: shop is moved at A: producers must write at the target"]),
+    (_MOVED, {SOURCE: group(0, 40)}, ["consumers-first: billing has not left A"]),
+    (_MOVED, {SOURCE: group(1, 40), TARGET: group(0, 40)}, ["consumers-first: billing has not left A"]),
+    (_MOVED, {SOURCE: group(0, 40), TARGET: group(0, 40)}, []),
+    (_MOVED, {SOURCE: group(0, 40), TARGET: group(1, 60)}, []),
+]
+
+
+@pytest.mark.parametrize(("at", "groups", "blockers"), _LEFT)
+def test_what_keeps_a_way_back(at: Observation, groups: dict[Side, GroupSeen], blockers: list[str]) -> None:
+    for side, one in groups.items():
+        at = with_cluster(at, side, replace(at.clusters[side], groups={"billing": one}))
+    if groups:
+        flow = replace(at.flows[SOURCE], positions={"billing": {("orders", 0): 40}})
+        at = replace(at, flows={**at.flows, SOURCE: flow})
+    assert [str(each) for each in phase.complete_blockers(at, the_set(file()))] == blockers
 
 
 # Words of each blocker.

@@ -152,6 +152,10 @@ def ties(topics: Set[str] = frozenset(), streams: Set[str] = frozenset(), unknow
     return lambda facts: replace(facts, ties={A: seen})
 
 
+def renamed_copies(change: Change) -> Change:
+    return both(changed_word(A, copy="A.orders"), changed_word(B, copy="B.orders"), change)
+
+
 def schemas(checked: SchemaCheck | str) -> Change:
     return lambda seen: replace(seen, schemas=checked)
 
@@ -169,6 +173,12 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ("denied-there", FAIL, "an ACL at B denies User:shop to write to orders", denied_there("User:shop")),
     ("super-users", UNKNOWN, "brokers of A have super users", superusers(True)),
     ("super-users", UNKNOWN, "is not known", superusers(None)),
+    (
+        "open-transactions",
+        UNKNOWN,
+        "orders at A: partition 0: no",
+        changed_topic(A, transactions_untold="partition 0: no"),
+    ),
     ("open-transactions", WARN, "payments-tx", changed_topic(A, open_transactions=("payments-tx",))),
     ("written-early", WARN, "offsets 3 to 7", changed_word(B, foreign=("offsets 3 to 7 are no copies",))),
     ("leaking", WARN, "3 offsets of orders", both(MOVED, changed_topic(A, ends={0: 13}))),
@@ -200,6 +210,7 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ("schema-ids", FAIL, "orders", schemas(SchemaCheck("A->B", 1, (), {"orders": "no leader"}))),
     ("schema-ids", UNKNOWN, "refused", schemas("connection refused")),
     ("transactional-sets", FAIL, "transactional id pay ties shop to payments", ties(topics={"orders", "payments"})),
+    ("transactional-sets", FAIL, "ties shop to B.stock", renamed_copies(ties(topics={"orders", "B.stock"}))),
     (
         "transactional-sets",
         FAIL,
@@ -231,6 +242,7 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ("clock", UNKNOWN, "clock can't be read", skew(None)),
     ("verify-fresh", FAIL, "orders by A->B was different 60 min ago", verified("different", good=False)),
     ("verify-fresh", WARN, "orders by A->B was equal 1,500 min ago", verified(hours=25)),
+    ("verify-fresh", WARN, "orders by A->B was equal so far 60 min ago", verified("equal so far")),
     ("verify-fresh", UNKNOWN, "no verification of orders by A->B since", verified(flow="B->A")),
     ("retention-race", FAIL, "deletes records of orders-0", status(retention_s=60.0, retention_of="orders-0")),
     ("groups-left-out", FAIL, "other reads orders at A", reader()),
@@ -303,7 +315,7 @@ def test_groups_must_move_first_only_if_the_file_says_so() -> None:
 
 def test_what_needs_no_acl_is_not_asked_for() -> None:
     seen = both(fence("no authorizer"), superusers(True), operations("DESCRIBE"))(facts(fence="none"))
-    assert found(seen) == {}
+    assert found(seen) == {"denied-there": (UNKNOWN, "with another fence than ACLs no ACL is read")}
     assert results(seen)["acks-zero"].verdict is OK
 
 
@@ -329,6 +341,11 @@ def test_complete_sets_are_left_out() -> None:
     seen = both(MOVED, changed_word(A, done=True, ends={0: 10}, reached={0: 10}, closed=True))(facts())
     assert still_to_move(seen.seen, seen.sets) == ()
     assert list(run_checks(replace(seen, sets=()))) == []
+
+
+def test_the_other_sides_copies_tie_nothing() -> None:
+    """A group that has come back read them in its transactions."""
+    assert "transactional-sets" not in found(renamed_copies(ties(topics={"orders", "B.orders"}))(facts()))
 
 
 def test_many_finds_are_cut_short() -> None:

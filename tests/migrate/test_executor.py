@@ -124,6 +124,46 @@ def test_what_a_hook_takes_is_not_the_steps_time() -> None:
     assert 99 in world.clusters[TARGET].topics["orders"].logs[0]
 
 
+def test_what_the_fences_command_takes_is_not_the_steps_time() -> None:
+    world = World(topics=("orders",), groups=(), partitions=1, fence=Fence.HOOK)
+    driver = Driver(world, Random(1), faults=False)
+    refused = times(1, ConnectionError("A: gone"))
+
+    class Slow(ModelHands):
+        def act(self, action: Action, seen: Observation) -> None:
+            super().act(action, seen)
+            if isinstance(action, actions.Deny):
+                time.sleep(0.6)  # longer than the step may take
+                if error := refused():
+                    raise error
+
+    policies = driver.file.policies.model_copy(update={"fence": 0.5})
+    file = driver.file.model_copy(update={"policies": policies})
+    outcome = Executor(file, Slow(world), lambda _: None).run(driver.one, PRODUCERS)
+    assert outcome.code is Code.DONE
+    assert outcome.seconds < 0.6, "it is not the tool's time either"
+
+
+def test_a_group_that_began_too_early_at_the_target_is_named() -> None:
+    """Nothing is left to do for it, and it reads again what it has read."""
+    world = World(topics=("orders",), groups=("billing",), partitions=1)
+    driver = Driver(world, Random(1), faults=False)
+    world.start_group(SOURCE, "billing")
+    world.write(SOURCE, "orders", 0)
+    world.poll(SOURCE, "billing", "orders", 0)
+    world.stop_groups(SOURCE)
+    hands = ModelHands(world)
+    hands.look()
+    world.clusters[TARGET].groups["billing"].members = 1
+    outcome = Executor(driver.file, hands, lambda _: None).run(driver.one, SwitchGoal(Who.CONSUMERS, TARGET))
+    assert outcome.code is Code.BLOCKED
+    assert "billing reads at B from before its position at A" in outcome.words
+    world.stop_groups(TARGET)
+    outcome = Executor(driver.file, hands, lambda _: None).run(driver.one, SwitchGoal(Who.CONSUMERS, TARGET))
+    assert outcome.code is Code.DONE
+    assert world.clusters[TARGET].groups["billing"].offsets == {("orders", 0): 1}
+
+
 # --- clusters that can't be reached, and undos that stop ------------------------------------------
 
 PRODUCERS = SwitchGoal(Who.PRODUCERS, TARGET)

@@ -173,6 +173,20 @@ def test_all_mistakes_at_once(write: Callable[[str], str]) -> None:
     assert len(str(raised.value).splitlines()) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "fits"), [("a move", False), ("müller", False), ("m" * 201, False), ("a.b_c-1", True)]
+)
+def test_a_files_name_becomes_a_topics(name: str, fits: bool, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.yaml"
+    path.write_text("mirror: mm2.properties\nsets: [{name: shop, topics: [orders]}]\n")
+    if fits:
+        assert read_file(path).name == name
+        return
+    with pytest.raises(ConfigError, match="the file's name can't be part of a topic's name") as mistake:
+        read_file(path)
+    assert mistake.value.key == "name"
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file"):
         read_file(tmp_path / "no.yaml")

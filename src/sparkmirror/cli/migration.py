@@ -70,8 +70,8 @@ def switch(
     policy undoes the switch. If the program is killed, the same command continues.
 
     Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or `--watch` saw a write or a commit, 2 a file
-    is wrong, 3 a cluster can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5
-    the undo stopped half way, and the last line says what is left.
+    is wrong, 3 a cluster can't be reached and no further set has moved, 4 time was up or a hook said no, and all is
+    undone, 5 the undo stopped half way, and the last line says what is left.
 
     Example: sparkmirror migration switch consumers migration.yaml --set shop
     """
@@ -96,8 +96,8 @@ def reverse(
     The same steps as `switch`, with the clusters exchanged; also days later.
 
     Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or `--watch` saw a write or a commit, 2 a file
-    is wrong, 3 a cluster can't be reached and nothing has moved, 4 time was up or a hook said no, and all is undone, 5
-    the undo stopped half way, and the last line says what is left.
+    is wrong, 3 a cluster can't be reached and no further set has moved, 4 time was up or a hook said no, and all is
+    undone, 5 the undo stopped half way, and the last line says what is left.
 
     Example: sparkmirror migration reverse migration.yaml --set shop
     """
@@ -117,14 +117,14 @@ def complete(
 
     No topic is deleted, and the source still refuses writes.
 
-    Exit codes: 0 done, 1 a set has not moved, 2 a file is wrong, 3 a cluster can't be reached.
+    Exit codes: 0 done, 1 a set or a group of it has not moved, 2 a file is wrong, 3 a cluster can't be reached.
 
     Example: sparkmirror migration complete migration.yaml --set shop
     """
     with Migration.load(file, secrets) as moving:
         sets = moving.file.chosen(name)
         names = ", ".join(each.name for each in sets)
-        if not yes and not typer.confirm(f"There is no way back for {names} after this. Continue?"):
+        if not yes and not typer.confirm(f"There is no way back for {names} after this. Continue?", err=True):
             raise typer.Exit(1)
         blockers = moving.complete(sets)
         if output is Format.JSON:
@@ -153,23 +153,25 @@ def _switch(
 ) -> None:
     told: list[dict[str, Any]] = []
     worst = Code.DONE
-    for planned in moving.plan(goal, name):
-        if output is Format.TEXT and (planned.actions or dry_run):
-            _announce(planned)
-        if dry_run:
-            planned.dry_run(lambda line: typer.echo(f"  {line}"))
-            continue
-        if planned.actions and not yes and not typer.confirm("Continue?"):
-            raise typer.Exit(1)
-        outcome = planned.run(_print_event if output is Format.TEXT else lambda _: None)
-        told.append(_json(planned, outcome))
-        worst = max(worst, outcome.code)
-        if output is Format.TEXT:
-            _end(planned, outcome)
-        if outcome.code is not Code.DONE:
-            break
-    if output is Format.JSON:
-        print_json(told)
+    try:
+        for planned in moving.plan(goal, name):
+            if output is Format.TEXT and (planned.actions or dry_run):
+                _announce(planned)
+            if dry_run:
+                planned.dry_run(lambda line: typer.echo(f"  {line}", err=output is Format.JSON))
+                continue
+            if planned.actions and not yes and not typer.confirm("Continue?", err=True):
+                raise typer.Exit(1)
+            outcome = planned.run(_print_event if output is Format.TEXT else lambda _: None)
+            told.append(_json(planned, outcome))
+            worst = max(worst, outcome.code)
+            if output is Format.TEXT:
+                _end(planned, outcome)
+            if outcome.code is not Code.DONE:
+                break
+    finally:  # a cluster may be away when a later set's turn comes
+        if output is Format.JSON:
+            print_json(told)
     if watching and not dry_run and not worst and _watch(moving, goal, [row["set"] for row in told], output):
         worst = Code.BLOCKED
     if worst:

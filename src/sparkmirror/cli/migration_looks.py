@@ -39,7 +39,7 @@ _COLOURS = {CheckVerdict.WARN: "yellow", CheckVerdict.FAIL: "red", CheckVerdict.
 def check(file: MigrationPath, name: SetName = None, secrets: Secrets = None, output: Output = Format.TEXT) -> None:
     """Check what a switch needs, before it begins.
 
-    Each check has a fixed name (docs/migrate.md). One topic of sparkmirror's own is made at each target,
+    Each check has a fixed name (docs/migrate_checks.md). One topic of sparkmirror's own is made at each target,
     and deleted.
 
     Exit codes: 0 no check fails, 1 a check fails, 2 a file is wrong, 3 a cluster can't be reached.

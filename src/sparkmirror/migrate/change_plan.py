@@ -19,7 +19,7 @@ from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
 from sparkmirror.kafka.cluster.refusal_lines import creation_refusal
 from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.migrate.file import MigrationFile
+from sparkmirror.migrate.file import Fence, MigrationFile
 from sparkmirror.migrate.planned_changes import ChangedValue, MissingCopy, PlannedChanges, Volume
 from sparkmirror.mirror.sync.missing_acls import TargetAccess, access
 from sparkmirror.mirror.sync.topic_properties import config_change, creation_configs
@@ -41,7 +41,7 @@ def change_plan(file: MigrationFile, flow: FlowConfig) -> PlannedChanges:
     topics = [topic for each in file.sets for topic in each.topics]
     groups = {group for each in file.sets for group in each.groups}
     with ClusterAdmin.connect(flow.source, _ROLE) as source, ClusterAdmin.connect(flow.target, _ROLE) as target:
-        return _CopyComparison(flow, source, target, topics).changes(groups)
+        return _CopyComparison(flow, source, target, topics).changes(groups, by_acls=file.fence is Fence.ACL)
 
 
 class _CopyComparison:
@@ -60,8 +60,8 @@ class _CopyComparison:
             f"topic {topic}: {flow.source.alias} has none" for topic in wanted if topic not in self._at_source
         ]
 
-    def changes(self, groups: Collection[str]) -> PlannedChanges:
-        """Return all changes."""
+    def changes(self, groups: Collection[str], *, by_acls: bool) -> PlannedChanges:
+        """Return all changes; `by_acls` if the switch gives producers their rights."""
         configs = self._source.topic_configs(self._at_source)
         missing = [topic for topic, copy in self._copies.items() if copy not in self._at_target]
         created = self._created({topic: creation_configs(configs.get(topic, ()), self._rules) for topic in missing})
@@ -74,8 +74,8 @@ class _CopyComparison:
             target=self._flow.target.alias,
             created=created,
             changed=changed,
-            acls=tuple(acl for acl in acls if not _lets_write(acl)),
-            writers=tuple(sorted({acl.principal for acl in acls if _lets_write(acl)})),
+            acls=tuple(acl for acl in acls if not (by_acls and _lets_write(acl))),
+            writers=tuple(sorted({acl.principal for acl in acls if by_acls and _lets_write(acl)})),
             quotas=quotas,
             users=granted.users if granted else (),
             volume=volume,

@@ -92,10 +92,6 @@ class TimeUp(SparkMirrorError):
     exit_code = 4
 
 
-_PEOPLES = frozenset({SwitchStep.EMPTY})
-"""Steps that wait for people, not for clusters."""
-
-
 class _Patience:
     """A step's time: what it waits for is told, until its limit."""
 
@@ -109,6 +105,10 @@ class _Patience:
 
     def restart(self) -> None:
         self._since = time.monotonic()
+
+    def leave_out(self, seconds: float) -> None:
+        """Leave out time that a hook has taken."""
+        self._since += seconds
 
     @property
     def seconds(self) -> float:
@@ -131,6 +131,8 @@ class Executor:
         self._file = file
         self._hands = hands
         self._tell = tell
+        self._peoples = {SwitchStep.EMPTY} | ({SwitchStep.FENCE} if file.fence is not Fence.ACL else set())
+        """Steps that wait for people, not for clusters."""
         self._people_s = 0.0
         self._seen: Observation
         """The last observation."""
@@ -167,9 +169,9 @@ class Executor:
         self._people_s, self._opened, self._unseen = 0.0, False, ""
         seen = self._seen = self._hands.look()
         plan = switch_plan.plan(self._file, seen, moving_set, goal)
-        if not plan:
-            return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: nothing is left to do")
         blockers = self._blockers(seen, moving_set, goal)
+        if not plan and not blockers:
+            return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: nothing is left to do")
         if blockers:
             for blocker in blockers:
                 self._tell(StepEvent(kind="blocked", words=str(blocker)))
@@ -235,7 +237,7 @@ class Executor:
             seen, refused = self._act(action, seen, patience)
             if action.seen(seen):
                 seconds, current = patience.seconds, None
-                self._people_s += seconds if action.step in _PEOPLES else 0.0
+                self._people_s += seconds if action.step in self._peoples else 0.0
                 self._tell(StepEvent(kind="done", words=patience.words, seconds=seconds, number=number))
                 self._note(moving_set, goal, type(action).__name__, f"{seconds:.3f} s")
                 continue
@@ -248,7 +250,11 @@ class Executor:
         """
         while True:
             self._unseen = action.words(seen) if action.undo(seen) else ""
+            begun = time.monotonic()
             refused = _refusal(partial(self._hands.act, action, seen))
+            if self._file.fence is Fence.HOOK:  # acting may be a command of minutes
+                patience.leave_out(time.monotonic() - begun)
+                self._people_s += time.monotonic() - begun
             seen = self._look(patience)
             if not refused or not action.seen(seen):
                 return seen, refused

@@ -19,6 +19,8 @@ from sparkmirror.errors import ConfigError, ConfigErrors
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = r"^ *(\d+(?:\.\d+)?) *(ms|s|min|h)? *$"
 _COUNTED = r"^ *(\d[\d_,]*) *(records|groups|topics)? *$"
+_LONGEST_NAME = 200
+"""Kafka's topics have names of 249 characters at most."""
 _NAME = r"^[a-zA-Z0-9][a-zA-Z0-9_-]*$"
 """A name goes into a topic's name and on the command line."""
 
@@ -133,7 +135,7 @@ class Policies(_FilePart):
     watch: Seconds = 600.0
     """Time after a switch to look for writes and commits at the side left behind."""
     batch: Several = 5
-    """Most groups, or topics, switched together."""
+    """Most groups switched together."""
 
 
 class Hook(_FilePart):
@@ -190,7 +192,7 @@ class Hooks(_FilePart):
 class MigrationFile(_FilePart):
     """A migration."""
 
-    name: str = Field(default="", pattern=r"^[a-zA-Z0-9_-]*$")
+    name: str = Field(default="", pattern=r"^[a-zA-Z0-9_-]*$", max_length=_LONGEST_NAME)
     """Part of the evidence topic's name; by default, the file's name without ending."""
     mirror: str = Field(min_length=1)
     """The mirror's file, as for `sparkmirror run`; relative to the migration's file."""
@@ -252,7 +254,11 @@ def read_file(path: str | Path) -> MigrationFile:
         mistakes = [_mistake(document, each) for each in _innermost(error.errors())]
         raise mistakes[0] if len(mistakes) == 1 else ConfigErrors(mistakes) from None
     mirror = str((path.parent / read.mirror).absolute())
-    return read.model_copy(update={"mirror": mirror, "name": read.name or path.stem})
+    name = read.name or path.stem
+    if not re.fullmatch(r"[a-zA-Z0-9._-]+", name) or len(name) > _LONGEST_NAME:
+        words = "the file's name can't be part of a topic's name: write one of letters, digits, - and _"
+        raise ConfigError(words, origin=str(path), key="name")
+    return read.model_copy(update={"mirror": mirror, "name": name})
 
 
 def _innermost(errors: Sequence[Any]) -> list[Any]:

@@ -22,7 +22,7 @@ from sparkmirror.migrate.file import MigrationFile, Set, read_file
 from sparkmirror.migrate.hands import RealHands
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.pair import Pair, flows_of
-from sparkmirror.migrate.phase import Blocker, Phase, SetVerdict
+from sparkmirror.migrate.phase import Blocker, SetVerdict
 from sparkmirror.migrate.planned_changes import PlannedChanges
 from sparkmirror.migrate.rehearsal import RECORDS, Rehearsal, rehearse
 from sparkmirror.migrate.switch_plan import SwitchGoal
@@ -171,18 +171,7 @@ class Migration:
         Return the blockers; if there are any, nothing is written.
         """
         seen = self.observe()
-        blockers = []
-        for moving in names:
-            now = phase.set_phase(seen, moving)
-            if now.phase not in (Phase.MOVED, Phase.COMPLETED):
-                blockers.append(
-                    Blocker("not-moved", f"{moving.name} is {now.phase}: producers must write at the target")
-                )
-            blockers += [
-                Blocker("consumers-first", f"{group} still reads at {seen.clusters[Side.SOURCE].alias}")
-                for group in moving.groups
-                if phase.group_at(seen, Side.SOURCE, group).members
-            ]
+        blockers = [blocker for moving in names for blocker in phase.complete_blockers(seen, moving)]
         if not blockers:
             for moving in names:
                 for topic in moving.topics:

@@ -79,6 +79,8 @@ class TopicSeen:
     """Partitions without a leader, whose ends nobody tells."""
     open_transactions: tuple[str, ...] = ()
     """Transactional ids, or producer ids, with an open transaction in the topic."""
+    transactions_untold: str = ""
+    """Reason why a partition's open transactions are not known."""
     fence: FenceSeen = field(default_factory=FenceSeen)
 
 

@@ -7,7 +7,7 @@ is one that nobody passes any more.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from sparkmirror.errors import ClusterUnreachable
@@ -22,6 +22,7 @@ from sparkmirror.kafka.cluster.log_ends import APART_S, LogEnds, read_log_ends, 
 from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.migrate.empty_partitions import first_places
 from sparkmirror.migrate.fences_seen import NO_AUTHORIZER, fence_seen, group_readers, read_by_broker, read_denied
 from sparkmirror.migrate.file import Fence, MigrationFile
 from sparkmirror.migrate.observation import (
@@ -121,6 +122,7 @@ class PairObserver:
                         }
                     )
                 ),
+                transactions_untold=next(filter(None, (_untold(open_ones, (name, index)) for index in indexes)), ""),
                 fence=fences[name],
             )
         return ClusterSeen(
@@ -268,11 +270,27 @@ class PairObserver:
         """
         forth = self._pair.translators[side].translate_each(stored)
         forth = [_at_end(each, answer, copied[side], last_ends) for each, answer in zip(stored, forth, strict=True)]
+        forth = self._at_first_places(side, stored, forth, copied[side])
         if side.other not in self._pair.translators:
             return forth
         back = self._pair.translators[side.other].translate_each(stored, reverse=True)
         back = [_at_copys_end(each, answer, copied[side.other]) for each, answer in zip(stored, back, strict=True)]
         return [there if there.offset is not None else here for here, there in zip(forth, back, strict=True)]
+
+    def _at_first_places(
+        self, side: Side, stored: Sequence[Stored], answers: Sequence[Translation], copied: _Copied
+    ) -> list[Translation]:
+        """Place groups in partitions that have no record to copy."""
+        copies = {
+            each[:2]: (answer.topic, answer.partition)
+            for each, answer in zip(stored, answers, strict=True)
+            if answer.offset is None and copied.get(each[:2]) is NOTHING_YET
+        }
+        places = first_places(self._pair.clients[side], self._pair.clients[side.other], copies)
+        return [
+            answer._replace(offset=places[each[:2]], reason="") if each[:2] in places else answer
+            for each, answer in zip(stored, answers, strict=True)
+        ]
 
 
 class _Ends:
@@ -391,6 +409,11 @@ def _number(words: Mapping[Side, FlowWords], side: Side) -> int:
 def _open(told: Mapping[TopicPartition, OpenTransaction | str], partition: TopicPartition) -> OpenTransaction | None:
     opened = told.get(partition)
     return opened if isinstance(opened, OpenTransaction) else None
+
+
+def _untold(told: Mapping[TopicPartition, OpenTransaction | str], partition: TopicPartition) -> str:
+    reason = told.get(partition)
+    return f"open transactions of partition {partition[1]}: {reason}" if isinstance(reason, str) else ""
 
 
 def _called(opened: OpenTransaction) -> str:

@@ -122,12 +122,13 @@ def keeps_names(seen: Observation, topic: str) -> bool:
 def live_side(seen: Observation, topic: str) -> Side:
     """Return the side where producers belong by the two flows' words.
 
-    Where copies keep the topic's name, the newest turn decides; before the first turn the topic is at the source.
+    Where copies keep the topic's name, the newest turn decides; before the first turn the topic is at the source. A
+    completed topic stays at the target, also when the flow back is gone.
     """
     forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
     if not keeps_names(seen, topic):
         return Side.TARGET if forth.done and (back.done or forth.drained) else Side.SOURCE
-    return Side.TARGET if back.begun else Side.SOURCE
+    return Side.TARGET if back.begun or forth.closed else Side.SOURCE
 
 
 def stopped(seen: Observation, topic: str) -> bool:
@@ -296,6 +297,10 @@ def _producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to:
     forth, back = seen.flows.get(leaving), seen.flows.get(to)
     if all(live_side(seen, topic) is to for topic in moving.topics):
         return
+    over = [topic for topic in moving.topics if topic_phase(seen, topic).phase is Phase.COMPLETED]
+    if over:
+        yield from (Blocker("completed", f"{topic} was completed: there is no way back") for topic in over)
+        return
     if forth is None:
         yield Blocker("no-flow", f"nothing copies from {seen.clusters[leaving].alias} to {seen.clusters[to].alias}")
         return
@@ -319,9 +324,6 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
     phase = topic_phase(seen, topic)
     if phase.live is to:
         return
-    if phase.phase is Phase.COMPLETED:
-        yield Blocker("completed", f"{topic} was completed: there is no way back")
-        return
     said, there = word(seen, to.other, topic), topic_at(seen, to.other, topic)
     if not there.ends:
         yield Blocker("missing-topic", f"{seen.clusters[to.other].alias} has no topic {topic}")
@@ -342,7 +344,8 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
     leaving = to.other
     forth = seen.flows.get(leaving)
     here, there = seen.clusters[leaving].alias, seen.clusters[to].alias
-    if all(_has_left(seen, group, leaving) for group in moving.groups):
+    early = [group for group in moving.groups if _began_early(seen, group, leaving)]
+    if not early and all(_has_left(seen, group, leaving) for group in moving.groups):
         return []
     if forth is None:
         return [Blocker("no-flow", f"nothing copies from {here} to {there}")]
@@ -354,6 +357,9 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
         elif phase is GroupPhase.CAME_BACK:
             told = f"{group} reads at {here} again, though it has read on at {there}: stop it at {here}"
             blockers.append(Blocker("unrouted-commits", told))
+        elif group in early:
+            told = f"{group} reads at {there} from before its position at {here}: stop it at {there}"
+            blockers.append(Blocker("unrouted-commits", told))
         elif phase is GroupPhase.THERE:
             count = len(group_at(seen, leaving, group).members)
             blockers.append(Blocker("members", f"{group} has {count or 'unknown'} members at {here}: stop them"))
@@ -362,12 +368,32 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
     return blockers
 
 
+def _began_early(seen: Observation, group: str, side: Side) -> bool:
+    """True if a group reads at the other side from an earlier position than its commit at `side`."""
+    arrived = group_phase(seen, group, side) is GroupPhase.ARRIVED
+    return arrived and any(offset is not None for offset in lacking(seen, side, group).values())
+
+
 def _has_left(seen: Observation, group: str, side: Side) -> bool:
     """True if a group is at the other side, or was never at `side`."""
     here = group_at(seen, side, group)
     if here.members or not here.empty:
         return False
     return not here.offsets or group_phase(seen, group, side) in (GroupPhase.ARRIVED, GroupPhase.MOVED)
+
+
+def complete_blockers(seen: Observation, moving: Set) -> list[Blocker]:
+    """Return the reasons why a set's way back can't be given up now."""
+    now, here = set_phase(seen, moving), seen.clusters[Side.SOURCE].alias
+    blockers = []
+    if now.live is not Side.TARGET or now.phase not in (Phase.MOVED, Phase.COMPLETED):
+        where = f"{now.phase} at {seen.clusters[now.live].alias}"
+        blockers.append(Blocker("not-moved", f"{moving.name} is {where}: producers must write at the target"))
+    for group in moving.groups:
+        positioned = group_phase(seen, group, Side.SOURCE) is GroupPhase.POSITIONED
+        if not positioned and not _has_left(seen, group, Side.SOURCE):
+            blockers.append(Blocker("consumers-first", f"{group} has not left {here}"))
+    return blockers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.topic_configs import describe_topic_configs
 from sparkmirror.kafka.wire.records import RecordChange
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.migrate.empty_partitions import first_places
 from sparkmirror.migrate.sample_comparison import SampleComparison, SampleRecord, compare, compare_compacted
 from sparkmirror.migrate.sample_reader import SampleReader, Samples
 from sparkmirror.mirror.sync.application_translator import NOT_YET, Stored, Translation
@@ -152,8 +153,8 @@ class _Run:
                     due.append(
                         PartitionRehearsal(group=group, topic=topic, partition=partition, committed=committed.offset)
                     )
-                else:
-                    left_out[group].add(topic)
+                elif self._rules.policy.topic_source(topic) != self._flow.target.alias:
+                    left_out[group].add(topic)  # a copy of the target's is read on there, by its own name
         done: list[PartitionRehearsal] = []
         deadline = time.monotonic() + patience_s
         while due:
@@ -176,6 +177,7 @@ class _Run:
             _placed(each, translation)
             for each, translation in zip(due, self._translator.translate_each(stored), strict=True)
         ]
+        placed = self._at_first_places(placed)
         self._see_compaction(placed)
         looked: list[PartitionRehearsal] = []
         by_group: dict[str, list[PartitionRehearsal]] = defaultdict(list)
@@ -184,6 +186,21 @@ class _Run:
         for group, its in by_group.items():
             looked += self._look_at(group, its)
         return looked
+
+    def _at_first_places(self, placed: Sequence[PartitionRehearsal]) -> list[PartitionRehearsal]:
+        """Place groups in partitions that have no record to copy."""
+        copies = {
+            (each.topic, each.partition): (each.copy, each.partition)
+            for each in placed
+            if each.position is None and each.reason == NOTHING_YET.reason
+        }
+        places = first_places(self._source, self._target, copies)
+        return [
+            replace(each, position=places[each.topic, each.partition], reason="", waits=False)
+            if (each.topic, each.partition) in copies and (each.topic, each.partition) in places
+            else each
+            for each in placed
+        ]
 
     def _see_compaction(self, placed: Sequence[PartitionRehearsal]) -> None:
         """Learn which topics are compacted, at either cluster."""

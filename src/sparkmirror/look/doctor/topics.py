@@ -126,7 +126,8 @@ TOPICS = (
         "that was copied before the pump heard of the move.",
         cause="A producer still writes to the source's topic, or did so for a moment.",
         action="Stop that writer, and take the move back to copy its records: `sparkmirror topics undo FILE --topics "
-        "REGEX`. Say `sparkmirror topics done` again once the writer has stopped.",
+        "REGEX`. Say `sparkmirror topics done` again once the writer has stopped. Of a topic that a migration has "
+        "moved, write the records again where it is live.",
         look=_late,
     ),
     Rule(

@@ -30,6 +30,9 @@ def _fence(facts: Facts) -> Iterator[CheckFind]:
 
 
 def _denied_there(facts: Facts) -> Iterator[CheckFind]:
+    if facts.file.fence is not Fence.ACL:
+        yield unknown("with another fence than ACLs no ACL is read")
+        return
     for side, topic in facts.topics():
         if phase.topic_phase(facts.seen, topic).live is not side:
             continue
@@ -64,6 +67,8 @@ def _open_transactions(facts: Facts) -> Iterator[CheckFind]:
         if there.open_transactions:
             who = listed(there.open_transactions)
             yield warn(f"{topic} at {facts.alias(side)} has an open transaction of {who}")
+        elif there.transactions_untold:
+            yield unknown(f"{topic} at {facts.alias(side)}: {there.transactions_untold}")
 
 
 def _leaking(facts: Facts) -> Iterator[CheckFind]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
@@ -55,15 +56,18 @@ def _ties(facts: Facts) -> Iterator[CheckFind]:
     known = []
     for moving in facts.sets:
         topics, groups = frozenset(moving.topics), frozenset(moving.groups)
-        ties = facts.ties.get(facts.leaving(moving))
+        side = facts.leaving(moving)
+        ties = facts.ties.get(side)
         if ties is None:
             continue
-        for tie in beyond(ties.sets, topics, groups):
+        copies = {phase.word(facts.seen, side.other, topic).copy for topic in topics} - topics
+        sets = [replace(tie, topics=tie.topics - copies) for tie in ties.sets]
+        for tie in beyond(sets, topics, groups):
             outside = sorted((tie.topics - topics) | (tie.groups - groups))
             yield fail(
                 f"{_who(tie)} ties {moving.name} to {listed(outside)}", f"put {listed(outside)} into set {moving.name}"
             )
-        inside = [tie for tie in ties.sets if touches(tie, topics, groups)]
+        inside = [tie for tie in sets if touches(tie, topics, groups)]
         for tie in inside:
             if tie.streams and facts.file.type is not MigrationType.ALL_AT_ONCE:
                 yield warn(
