@@ -60,7 +60,7 @@ def done(
 
 
 def _flows(config: MirrorConfig, flow: str | None) -> list[FlowConfig]:
-    """Return the chosen flows: flows that take turns by name only, as one of them is live."""
+    """Return the chosen flows; of flows that take turns one must be named."""
     flows = chosen_flows(config, flow)
     if any(each.turn for each in flows):
         only_flow(config, flow)

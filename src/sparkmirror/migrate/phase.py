@@ -369,7 +369,7 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
 
 
 def _began_early(seen: Observation, group: str, side: Side) -> bool:
-    """True if a group reads at the other side from an earlier position than its commit at `side`."""
+    """True if a group reads at the other side from before its commit at `side`."""
     arrived = group_phase(seen, group, side) is GroupPhase.ARRIVED
     return arrived and any(offset is not None for offset in lacking(seen, side, group).values())
 
@@ -387,8 +387,8 @@ def complete_blockers(seen: Observation, moving: Set) -> list[Blocker]:
     now, here = set_phase(seen, moving), seen.clusters[Side.SOURCE].alias
     blockers = []
     if now.live is not Side.TARGET or now.phase not in (Phase.MOVED, Phase.COMPLETED):
-        where = f"{now.phase} at {seen.clusters[now.live].alias}"
-        blockers.append(Blocker("not-moved", f"{moving.name} is {where}: producers must write at the target"))
+        stands = f"{now.phase} at {seen.clusters[now.live].alias}"
+        blockers.append(Blocker("not-moved", f"{moving.name} is {stands}: producers must write at the target"))
     for group in moving.groups:
         positioned = group_phase(seen, group, Side.SOURCE) is GroupPhase.POSITIONED
         if not positioned and not _has_left(seen, group, Side.SOURCE):
