@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from sparkmirror.cli import status as verb
 from sparkmirror.cli.app import app
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.look.doctor import flow_status
 from sparkmirror.mirror.engine import flow_health
 from sparkmirror.snapshot.snapshot import Flow, FlowState, LossCount, PartitionState
@@ -108,6 +108,16 @@ def test_check_tells_by_its_exit_code(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert run(monkeypatch, tmp_path, fresh(state=FlowState.HELD_UP), "--check")[0] == 1
     assert run(monkeypatch, tmp_path, fresh(topics=(PARKED,)), "--check")[0] == 1
     assert run(monkeypatch, tmp_path, fresh(topics=(PARKED,)))[0] == 0
+
+
+def test_a_file_without_a_flow_is_no_healthy_mirror(tmp_path: Path) -> None:
+    """Only heartbeats are sent, and no status tells of them."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE.replace("A->B.enabled = true", "A->B.emit.heartbeats.enabled = true"))
+    for arguments in (["status", "--check"], ["losses"], ["doctor", "--wait", "0"], ["pause"]):
+        done = CliRunner().invoke(app, [*arguments[:1], str(file), *arguments[1:]])
+        assert isinstance(done.exception, ConfigError), done.output
+        assert str(done.exception) == f"{file}: has no flow, only heartbeats"
 
 
 def test_old_or_missing_status_is_exit_code_three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

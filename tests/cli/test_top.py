@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import select
@@ -10,13 +11,20 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 from tests.support.snapshot_samples import flow, partition, topic
+from typer.testing import CliRunner
 
+from sparkmirror.cli import top as verb
+from sparkmirror.cli.app import app
 from sparkmirror.cli.keys import parsed
 from sparkmirror.cli.top import Shown, Sort, View, drawn, tasks, worst_partitions
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.snapshot.snapshot import PartitionState, Pump
+from sparkmirror.snapshot.status_topic import Status
 
 PARKED = partition(3, state=PartitionState.PARKED, reason="too large", lag=5, task=1)
 BUSY = partition(0, records_per_s=90.0, lag=70, lag_s=4.0, task=0)
@@ -29,6 +37,11 @@ NOW = flow(
     ),
 )
 SHOWN = [Shown("A->B", NOW, 2.0)]
+FILE = (
+    "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\n"
+    "A->B.enabled = true\nB->A.enabled = true\n"
+)
+TROUBLE = "flow B->A: its status is not known: no mirror has published it; is the mirror running?"
 
 
 def screen(shown: list[Shown], view: View, height: int = 40, width: int = 200) -> list[str]:
@@ -98,6 +111,26 @@ def test_it_fits_the_screen_and_scrolls() -> None:
 def test_a_flow_that_can_not_be_read_says_why() -> None:
     lines = screen([Shown("A->B", None, trouble="its last status is 90 s old"), Shown("C->B", NOW, 1.0)], View())
     assert any("A->B" in line and "not known" in line and "90 s old" in line for line in lines)
+
+
+@pytest.mark.parametrize("arguments", [(), ("-o", "json")])
+def test_without_a_terminal_the_other_flows_are_shown_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE)
+    now = Status(flow(at_ms=int(time.time() * 1000)), 0)
+    monkeypatch.setattr(verb, "read_status", lambda each: now if each.name == "A->B" else Status(None, 0))
+    done = CliRunner().invoke(app, ["top", str(file), *arguments])
+    assert isinstance(done.exception, ClusterUnreachable)
+    assert (done.exception.exit_code, str(done.exception)) == (3, TROUBLE)
+    if arguments:
+        one, other = json.loads(done.stdout)
+        assert (one["flow"], one["state"]) == ("A->B", "caught up")
+        assert other == {"flow": "B->A", "trouble": TROUBLE}
+    else:
+        assert "caught up" in done.stdout
+        assert TROUBLE in done.stdout
 
 
 MADE_UP = """

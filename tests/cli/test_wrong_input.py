@@ -199,6 +199,8 @@ verify FILE --sample x
 verify FILE --from-offset -1
 verify FILE --from-offset 5 --from-time 2026-01-01
 verify FILE --from-time yesterday
+verify FILE --from-offset 5 --to-offset 5
+verify FILE --from-time 2026-01-02 --to-time 2026-01-01
 verify FILE --topics (
 verify FILE --allow-behind -1
 verify FILE --limit many
@@ -241,6 +243,8 @@ sync-groups --nonsense
 sync-groups -rf never
 pack
 pack /no/such/dir/x.tar.gz
+pack .
+pack /proc/packed.tar.gz
 demo --records many
 demo --records -1
 version --nonsense

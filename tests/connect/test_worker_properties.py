@@ -68,6 +68,10 @@ def test_the_kits_file(tmp_path: Path) -> None:
         ("heartbeat.interval.ms", "copying needs no consumer group"),
         ("rest.port", "Kafka Connect dropped it in 3.0; write listeners = http://:8083"),
         ("sparkmirror.on.expired", "write it into the source connector, as it is here"),
+        (
+            "sparkmirror.metrics.hosts",
+            "write a reverse proxy's name into access.control.allow.origin, as an origin (https://NAME)",
+        ),
         ("sparkmirror.metrics.listeners", "metrics are at the interface's own listeners, and at --metrics-port"),
     ],
 )
@@ -103,6 +107,17 @@ def test_an_empty_admin_listeners_turns_the_admin_endpoints_off(tmp_path: Path) 
     config = worker_config(tmp_path, {**SETTINGS, "admin.listeners": "http://127.0.0.1:9"})
     assert config.admin
     assert "admin.listeners: has no effect: the admin endpoints are at all listeners" in "\n".join(config.warnings)
+
+
+def test_a_reverse_proxys_name_moves_no_address(tmp_path: Path) -> None:
+    """The refusal names the key that admits it."""
+    plain = worker_config(tmp_path, SETTINGS)
+    assert not plain.trusted.is_own("proxy.example")
+    assert plain.trusted.key == "access.control.allow.origin, as an origin (https://NAME)"
+    listed = worker_config(tmp_path, {**SETTINGS, "access.control.allow.origin": "https://proxy.example"})
+    assert listed.trusted.is_own("proxy.example")
+    assert listed.trusted.allows("https://proxy.example")
+    assert listed.url == plain.url
 
 
 def test_listeners_and_what_is_advertised(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.support import mirror_process as mp
 from tests.support.mirror_thread import receipt
 
 from conftest import StartMirror, VerifyVerb
-from sparkmirror.frames import Options, Progress, Verdict, Verification, run_verification
+from sparkmirror.frames import Options, Progress, Verdict, Verification, run_verification, verify
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -85,6 +85,11 @@ def test_of_records_that_the_target_has_deleted_before_the_source(
         False,
         500,
     )
+    rows = verify(spark, config).collect()
+    assert {(row.topic, row.kind, row.what) for row in rows} == {
+        (old, "deleted", "100 offsets that the source keeps"),
+        (kept, "deleted", "400 offsets that the source keeps"),
+    }
     assert verify_verb(config.path, "--allow-expired").returncode == 0
     assert "500 offsets that the source keeps are deleted at the target" in verify_verb(config.path).stdout
 

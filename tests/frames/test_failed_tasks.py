@@ -58,6 +58,7 @@ def look_in(cluster: ClusterConfig) -> str:
         end=9,
         wanted=0,
         keys_only=False,
+        target_topic="A.orders",
     )
     return look({0: Wanted(keys=frozenset(), contents=frozenset("c"))}, order.model_dump_json(context=REVEAL))
 

@@ -165,6 +165,14 @@ def test_a_place_that_is_taken_or_unknown_is_refused(flow: FlowConfig, tmp_path:
         rewrite_checkpoint("nowhere://bucket/ck", tmp_path / "new", flow)
 
 
+def test_what_a_file_system_refuses_is_one_line(flow: FlowConfig, tmp_path: Path) -> None:
+    """A file stands where the directory would be."""
+    place = tmp_path / "mm2.properties/new"
+    with pytest.raises(ConfigError, match=f"ck to {place}: can't be copied: .*Not a directory") as error:
+        rewrite_checkpoint(checkpoint(tmp_path / "ck"), place, flow)
+    assert len(str(error.value).splitlines()) == 1
+
+
 def test_what_an_attempt_that_died_has_left_is_replaced(flow: FlowConfig, tmp_path: Path) -> None:
     put(tmp_path / "new.unfinished", {"state/9/9/9.delta": b"old"})
     rewrite_checkpoint(checkpoint(tmp_path / "ck"), tmp_path / "new", flow)

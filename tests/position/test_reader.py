@@ -499,6 +499,26 @@ def test_an_operator_may_say_what_a_claim_says_that_a_cut_went_through(
     assert [(loss.first, loss.end, loss.action) for loss in truncated] == [(COPIED, COPIED + 5, "healed")]
 
 
+@pytest.mark.parametrize(
+    ("offsets", "entry"),
+    [
+        ((5, COPIED), (COPIED, COPIED, "expected")),
+        ((5, COPIED + 10), (COPIED, COPIED + 10, "continued")),
+        ((COPIED + 10, 5), (5, COPIED, "restarted")),
+        ((5, COPIED, COPIED - 10), (COPIED - 10, COPIED, "restarted")),
+    ],
+)
+def test_an_offset_altered_again_before_a_record_is_copied_counts_from_the_copys_end(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch, offsets: tuple[int, ...], entry: tuple[int, int, str]
+) -> None:
+    """One entry, of what the last word skips or repeats."""
+    flow.copy()
+    for offset in offsets:
+        alter(flow, monkeypatch, offset)
+    assert flow.partition_reading().position.upstream == offsets[-1]
+    assert [(loss.first, loss.end, loss.action) for loss in flow.losses() if loss.kind is LossKind.ALTERED] == [entry]
+
+
 def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:
     """It would have been claimed."""
     flow = forgetful_flow

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, load
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, load, only_flow
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError
@@ -21,9 +21,7 @@ def clusters(
     flow: Flow = None,
     accept_source_now: Annotated[
         bool,
-        typer.Option(
-            "--accept-source", help="Have the flow of --flow copy from the cluster that answers as its source now."
-        ),
+        typer.Option("--accept-source", help="Have the flow copy from the cluster that answers as its source now."),
     ] = False,
     clusters: Clusters = None,
     secrets: Secrets = None,
@@ -41,9 +39,8 @@ def clusters(
 
     Example: sparkmirror clusters mm2.properties
     """
-    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    if accept_source_now and (flow is None or len(flows) != 1):
-        raise ConfigError("name the flow, as --flow SOURCE->TARGET", origin="command line", key="--accept-source")
+    config = load(file, clusters, secrets=secrets)
+    flows = [only_flow(config, flow)] if accept_source_now else chosen_flows(config, flow)
     looks = [(each, flow_clusters(each)) for each in flows]
     accepted = False
     if accept_source_now:

@@ -78,8 +78,10 @@ def spark_overrides(spark: list[str] | None) -> dict[str, str]:
 def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
     """Return the flows that `--flow` chooses; all without `--flow`.
 
-    Raises `ConfigError` if there is no such flow.
+    Raises `ConfigError` if there is no such flow, or none at all.
     """
+    if not config.flows:
+        raise ConfigError("has no flow, only heartbeats", origin=config.path)
     names = [flow.name for flow in config.flows]
     if wanted is not None and wanted not in names:
         raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", origin="--flow", key=wanted)

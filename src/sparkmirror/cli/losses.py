@@ -104,7 +104,7 @@ def ack(
 
     An acknowledged loss stays in the ledger, with who, when and why, and makes nothing red any
     more: neither page, doctor and `status --check`, nor the verdict on a cut-over. A loss that
-    grows afterwards counts again.
+    grows afterwards counts again, but for copy-expired.
 
     Exit codes: 0 the ledger has the word, 2 the file or the command line is wrong, 3 the target can't be reached.
 

@@ -53,7 +53,7 @@ def operator(
 
     Needs the definition of one kind, and begins with the other kind's once it is there.
 
-    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes.
+    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes, or it refuses.
 
     Example: sparkmirror operator --image sparkmirror:latest -n kafka
     """

@@ -19,7 +19,7 @@ def pack(
 
     Prints how to ship the archive.
 
-    Exit codes: 0 written, 2 there is no such directory.
+    Exit codes: 0 written, 2 the archive can't be written.
 
     Example: sparkmirror pack sparkmirror.tar.gz
     """
@@ -27,7 +27,10 @@ def pack(
 
     if not file.parent.is_dir():
         raise ConfigError("there is no such directory", origin=str(file.parent))
-    count = write_pack(file)
+    try:
+        count = write_pack(file)
+    except OSError as error:
+        raise ConfigError(f"can't be written: {error.strerror}", origin=str(file)) from None
     if output is Format.JSON:
         print_json(
             {

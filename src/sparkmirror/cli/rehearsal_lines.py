@@ -9,6 +9,8 @@ from typing import Any
 from sparkmirror.look.doctor.rule import counted
 from sparkmirror.migrate.rehearsal import PartitionRehearsal, Rehearsal, Rehearsed
 
+_OF_PARTITIONS = ("topic", "partition", "committed", "copy", "position", "equal", "lag", "read_again", "skipped")
+
 
 def rehearsal_lines(result: Rehearsal, there: str) -> Iterator[str]:
     """Yield a line for each group, and for each partition that is not equal.
@@ -47,8 +49,11 @@ def _why(each: PartitionRehearsal) -> str:
 
 
 def rehearsal_rows(result: Rehearsal) -> list[dict[str, Any]]:
-    """Return rows for groups and partitions, and for groups without a result."""
-    return [
+    """Return rows for groups and partitions, and for groups without a result.
+
+    The latter have null for what partitions have.
+    """
+    rows: list[dict[str, Any]] = [
         {
             "group": each.group,
             "topic": each.topic,
@@ -64,10 +69,12 @@ def rehearsal_rows(result: Rehearsal) -> list[dict[str, Any]]:
             "reason": "" if each.result is Rehearsed.EQUAL else _why(each),
         }
         for each in result.partitions
-    ] + [
-        {"group": group, "result": str(Rehearsed.UNKNOWN), "reason": reason}
-        for group, reason in (
-            *result.refused.items(),
-            *((group, f"not copied: {', '.join(topics)}") for group, topics in result.not_copied.items()),
-        )
+    ]
+    left = (
+        *result.refused.items(),
+        *((group, f"not copied: {', '.join(topics)}") for group, topics in result.not_copied.items()),
+    )
+    return rows + [
+        {"group": group, **dict.fromkeys(_OF_PARTITIONS), "result": str(Rehearsed.UNKNOWN), "reason": reason}
+        for group, reason in left
     ]

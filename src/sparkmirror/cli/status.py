@@ -48,7 +48,11 @@ def status(
 
     Example: sparkmirror status mm2.properties --check
     """
-    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
+    config = load(file, clusters, secrets=secrets)
+    if not config.flows and flow is None:  # healthy: an image's health check asks this
+        print_json([]) if output is Format.JSON else typer.echo("no flow, only heartbeats")
+        return
+    flows = chosen_flows(config, flow)
     while True:
         shown = [fresh(each, read_status(each), stale) for each in flows]
         if output is Format.TEXT:

@@ -91,8 +91,8 @@ def top(
     s sorts topics by the next of lag, rate, state and name; arrows scroll the topics. Without a
     terminal, and with -o json, prints the present state once.
 
-    Exit codes: 0 shown, 2 the file is wrong, 3 the target can't be reached, or nothing was
-    published for longer than --stale seconds.
+    Exit codes: 0 shown, 2 the file is wrong, 3 a flow's target can't be reached, or nothing was
+    published for longer than --stale seconds; the other flows are shown.
 
     Example: sparkmirror top mm2.properties
     """
@@ -101,12 +101,13 @@ def top(
         with pressed_keys() as keys:
             watch(flows, stale, keys)
         return
-    read = [(each, *fresh(each, read_status(each), stale)) for each in flows]
-    shown = [Shown(each.name, now, age_s) for each, now, age_s in read]
+    shown = [_read(each, stale) for each in flows]
     if output is Format.JSON:
         print_json([as_json(each) for each in shown])
     else:
         Console(width=WIDE).print(drawn(shown, View(), TALL))
+    if unread := [each.trouble for each in shown if each.now is None]:
+        raise ClusterUnreachable("\n".join(unread))
 
 
 def watch(flows: Sequence[FlowConfig], stale_s: float, keys: Keys) -> None:

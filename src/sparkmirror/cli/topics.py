@@ -60,7 +60,10 @@ def done(
 
 
 def _flows(config: MirrorConfig, flow: str | None) -> list[FlowConfig]:
-    """Return the chosen flows; of flows that take turns one must be named."""
+    """Return the chosen flows.
+
+    A flow that takes turns is chosen by name where there are several, as one of two is live. Raises `ConfigError`.
+    """
     flows = chosen_flows(config, flow)
     if any(each.turn for each in flows):
         only_flow(config, flow)
@@ -89,8 +92,8 @@ def undo(
 ) -> None:
     """Take `done` back: the mirror continues copying the topics.
 
-    Exit codes: 0 the mirror has the command, 1 it is not the flow's turn, 2 the file or the command line is wrong, 3
-    the target can't be reached.
+    Exit codes: 0 the mirror has the command, 1 it is not the flow's turn, 2 the file or the command line is wrong, 3 a
+    cluster can't be reached.
 
     Example: sparkmirror topics undo mm2.properties --topics orders.*
     """

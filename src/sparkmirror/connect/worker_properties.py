@@ -74,6 +74,11 @@ All other keys were obeyed, or named as ineffective, when the file was read.
 _READ_ELSEWHERE = ("ssl.", "sasl.", "spark.", "offset.storage.", _HTTPS)
 _BYTES = "records are copied as bytes; where this is no ByteArrayConverter, each connector must name one"
 _WHOSE = "say for which client, with producer. or admin. before it"
+_NAMES = "access.control.allow.origin, as an origin (https://NAME)"
+"""Key for a reverse proxy's name.
+
+`rest.advertised.host.name` admits a name, too, but is the address that other processes use.
+"""
 _IDLE = {
     "admin.listeners": "the admin endpoints are at all listeners",
     "client.id": _WHOSE,
@@ -86,6 +91,7 @@ _IDLE = {
     "value.converter": _BYTES,
     "rest.host.name": "Kafka Connect dropped it in 3.0; write listeners = http://HOST:8083",
     "rest.port": "Kafka Connect dropped it in 3.0; write listeners = http://:8083",
+    "sparkmirror.metrics.hosts": f"write a reverse proxy's name into {_NAMES}",
     "sparkmirror.metrics.": "metrics are at the interface's own listeners, and at --metrics-port",
     "sparkmirror.": "write it into the source connector, as it is here",
 }
@@ -158,7 +164,7 @@ class WorkerConfig:
     def trusted(self) -> Trusted:
         """Names for browsers, and origins whose pages may send requests."""
         hosts = (self.advertised.host, *(listener.host for listener in self.listeners))
-        return trusted_hosts(hosts, "rest.advertised.host.name", self.cross_origin.origins)
+        return trusted_hosts(hosts, _NAMES, self.cross_origin.origins)
 
     @property
     def url(self) -> str:

@@ -56,9 +56,16 @@ def rewrite_checkpoint(checkpoint: Place, to: Place, flow: FlowConfig) -> Rewrit
     """Copy a stopped query's checkpoint, with the target's names and offsets.
 
     Both places are directories, or addresses that PyArrow knows (`s3://bucket/path`); `to` must not be there yet, and
-    is complete or absent. Raises `ConfigError`, `ClusterUnreachable`, and `NotTranslated` with a line for each
-    partition without an exact offset.
+    is complete or absent. Raises `ConfigError`, also for a file system that refuses, `ClusterUnreachable`, and
+    `NotTranslated` with a line for each partition without an exact offset.
     """
+    try:
+        return _rewrite(checkpoint, to, flow)
+    except OSError as error:  # PyArrow's words name the file
+        raise ConfigError(f"can't be copied: {' '.join(str(error).split())}", origin=f"{checkpoint} to {to}") from error
+
+
+def _rewrite(checkpoint: Place, to: Place, flow: FlowConfig) -> RewrittenCheckpoint:
     source, target = _Directory.at(checkpoint), _Directory.at(to)
     source.demand_checkpoint()
     target.demand_absent()

@@ -150,8 +150,9 @@ def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = 
     """Compare sources and targets; return a row for each difference (`DIFFERENCES`).
 
     Without differences the DataFrame is empty. A partition with unlisted or unjudged records has one more row with kind
-    `unlisted`; a partition with records not copied yet has one more row with kind `behind`. Raises `ConfigError`,
-    `ClusterUnreachable`, and `SetupError` if Spark fails.
+    `unlisted`; a partition with records not copied yet has one more row with kind `behind`, and one whose target has
+    deleted kept records a row with kind `deleted`. Raises `ConfigError`, `ClusterUnreachable`, and `SetupError` if
+    Spark fails.
     """
     verification = run_verification(spark, config, options or Options())
     listed = Counter(difference[:4] for difference in verification.differences)
@@ -160,6 +161,8 @@ def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = 
         place = partition.flow, partition.topic, partition.target_topic, partition.partition
         if partition.not_copied_yet:
             rows.append((*place, "behind", None, None, f"{partition.not_copied_yet} records: {partition.because}"))
+        if partition.deleted:
+            rows.append((*place, "deleted", None, None, f"{partition.deleted} offsets that the source keeps"))
         if what := partition.beyond(listed[place]):
             rows.append((*place, "unlisted", None, None, what))
     return spark.createDataFrame(rows, DIFFERENCES)

@@ -46,7 +46,7 @@ class Trusted:
     origins: frozenset[str] = frozenset()
     """Origins, `scheme://host:port`; `*` means all."""
     key: str = ""
-    """Setting that adds names, for the refusal."""
+    """Setting that adds names, and how they are written there, for the refusal."""
     machine: str = field(default_factory=lambda: socket.gethostname().lower())
 
     def is_own(self, host: str) -> bool:

@@ -242,8 +242,8 @@ def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: 
     The copy had got to `copied_to`, and an operator has the copy continue at `upstream`.
     """
     if upstream == copied_to:
-        words = f"the offset of source {route.source_topic}-{route.partition} was altered, and then back to {upstream}"
-        words += " before a record was copied: none is skipped, and none copied again"
+        words = f"an operator had the copy of source {route.source_topic}-{route.partition} continue at offset "
+        words += f"{upstream}, where it had got to: no record is skipped, and none is copied again"
         return _loss(LossKind.ALTERED, route, at, upstream, upstream, "expected", words)
     first, end = min(copied_to, upstream), max(copied_to, upstream)
     words = f"the offset of source {route.source_topic}-{route.partition} was altered from {copied_to} to {upstream}: "

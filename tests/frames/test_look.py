@@ -1,0 +1,65 @@
+"""The search of one log for keys and contents that are unmatched on the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from record_batches import Record, batches
+
+from sparkmirror.config import ClusterConfig
+from sparkmirror.config.model import REVEAL
+from sparkmirror.frames import verify_task
+from sparkmirror.frames.ranges import LogPlan
+from sparkmirror.frames.stream_comparison import content_digest, key_digest
+from sparkmirror.frames.verify_task import Answer, LookOrder, Wanted, look
+from sparkmirror.kafka.cluster.log_range import LogBatch
+from sparkmirror.kafka.wire.pieces import raw_parts
+
+ON_KEYS = {
+    "transforms": "ours",
+    "transforms.ours.type": "InsertField$Key",
+    "transforms.ours.static.field": "region",
+    "transforms.ours.static.value": "eu",
+}
+ORIGINALS = [(offset, Record(7, b'{"id":%d}' % offset, b"value", ())) for offset in range(9)]
+COPY = Record(7, b'{"id":4,"region":"eu"}', b"value", ())
+
+
+@pytest.fixture
+def _source(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def reader(*_: object) -> Iterator[Iterator[LogBatch]]:
+        yield batches(ORIGINALS, [4])
+
+    monkeypatch.setattr(verify_task, "_reader", reader)
+
+
+def found(transforms: dict[str, str]) -> Answer:
+    ((_, _, body),) = (part for batch in batches([(0, COPY)], [1]) for part in raw_parts(*batch))
+    wanted = Wanted(keys=frozenset({key_digest(body)[0]}), contents=frozenset({content_digest(body, None)}))
+    order = LookOrder(
+        cluster=ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",)),
+        log=LogPlan(topic="orders", topic_id=bytes(16).hex(), start=0, end=9),
+        partition=0,
+        read_committed=False,
+        timestamps=False,
+        first=0,
+        end=9,
+        wanted=0,
+        keys_only=False,
+        target_topic="A.orders",
+        transforms=transforms,
+    )
+    return Answer.model_validate_json(look({0: wanted}, order.model_dump_json(context=REVEAL)))
+
+
+@pytest.mark.usefixtures("_source")
+def test_a_copys_key_is_found_among_what_the_transforms_make_of_the_source() -> None:
+    """Else the copy of a record that is elsewhere at the source, or was compacted there, would be superfluous."""
+    seen = found(ON_KEYS).seen()
+    assert list(seen.newest.values()) == [4]
+    assert list(seen.contents.values()) == [4]
+    without = found({}).seen()
+    assert (without.newest, without.contents) == ({}, {})
