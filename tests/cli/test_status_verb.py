@@ -110,11 +110,13 @@ def test_check_tells_by_its_exit_code(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert run(monkeypatch, tmp_path, fresh(topics=(PARKED,)))[0] == 0
 
 
-def test_a_file_without_a_flow_is_no_healthy_mirror(tmp_path: Path) -> None:
-    """Only heartbeats are sent, and no status tells of them."""
+def test_a_file_without_a_flow_says_so(tmp_path: Path) -> None:
+    """Only heartbeats are sent, and no status tells of them; an image's health check is not to end such a mirror."""
     file = tmp_path / "mm2.properties"
     file.write_text(FILE.replace("A->B.enabled = true", "A->B.emit.heartbeats.enabled = true"))
-    for arguments in (["status", "--check"], ["losses"], ["doctor", "--wait", "0"], ["pause"]):
+    told = CliRunner().invoke(app, ["status", str(file), "--check"])
+    assert (told.exit_code, told.stdout) == (0, "no flow, only heartbeats\n")
+    for arguments in (["losses"], ["doctor", "--wait", "0"], ["pause"]):
         done = CliRunner().invoke(app, [*arguments[:1], str(file), *arguments[1:]])
         assert isinstance(done.exception, ConfigError), done.output
         assert str(done.exception) == f"{file}: has no flow, only heartbeats"
