@@ -8,9 +8,10 @@ from kafka.partitioner.default import murmur2
 
 from sparkmirror.client.settings import CONSUMER, cluster_config
 from sparkmirror.clock import wall_ms
-from sparkmirror.errors import ClusterUnreachable, RowsRefused
+from sparkmirror.errors import ClusterUnreachable, RowsRefused, UnfitTarget
+from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.codecs import Codec
-from sparkmirror.sink import gathering, task_writing
+from sparkmirror.sink import gathering, preparing, task_writing
 from sparkmirror.sink.agreement import EPOCHS, AgreedProducer, MicroBatch
 from sparkmirror.sink.task_writing import TaskWriter, _placed
 
@@ -42,6 +43,14 @@ def test_no_attempt_is_older_than_a_batch_before() -> None:
 def test_another_generation_is_asked_for() -> None:
     with pytest.raises(ClusterUnreachable, match="no broker of"):
         WRITER._order(MicroBatch("query", EPOCHS))
+
+
+def test_brokers_that_do_not_tell_how_long_they_remember_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without DESCRIBE_CONFIGS: a lifetime taken for granted may be too long, and then rows come twice."""
+    monkeypatch.setattr(preparing, "producer_state_ms", lambda _: None)
+    client = ClusterClient(CLUSTER, "test-sink")
+    with pytest.raises(UnfitTarget, match="doesn't tell how long it remembers .* grant DESCRIBE_CONFIGS"):
+        preparing.prepared(client)
 
 
 def rows(**columns: object) -> pa.RecordBatch:
