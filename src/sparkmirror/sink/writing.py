@@ -27,7 +27,7 @@ from sparkmirror.mirror.engine.session import in_one_line, settings_of
 from sparkmirror.sink.agreement import MicroBatch, SinkAgreement
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
-from sparkmirror.sink.gathering import SOURCE_OFFSET, gathered, record_columns
+from sparkmirror.sink.gathering import SOURCE_OFFSET, gathered, record_columns, tell_topics
 from sparkmirror.sink.order import AppendedRange, AppendOrder
 from sparkmirror.sink.preparing import ASK_MS, prepared
 from sparkmirror.sink.source_offsets import SourceOffsets
@@ -109,6 +109,8 @@ def _appended(rows: DataFrame, order: AppendOrder) -> tuple[list[AppendedRange],
         try:
             for batch in batches:
                 if batch.num_rows:
+                    # Where rows have their places already, nothing else has asked for their topics.
+                    tell_topics(order, () if order.topic else batch.column("topic").unique().to_pylist())
                     appender.take(offsets.without(batch))
             ranges = appender.finish()
         finally:
