@@ -133,6 +133,26 @@ def test_a_query_that_spark_refuses_is_told_and_copies_once_it_is_right(
     assert copied == [each._replace(value=value) for each, value in zip(original, hashed, strict=True)]
 
 
+def test_a_record_that_a_transform_cannot_take_is_told(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """Connect's transforms in front of a query: with transform and offset, as pumps tell them."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, 5)
+    transforms = {
+        "transforms": "mask",
+        "transforms.mask.type": f"{CONNECT}MaskField$Value",
+        "transforms.mask.fields": "card",
+        "transform.q.topics": topic_name,
+        "transform.q.sql": "SELECT * FROM records",
+    }
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, transforms) as mirror:
+        mp.wait_for(lambda: any(part.reason for part in partitions_of(mirror, topic_name)), 90, "it is parked")
+        (part,) = partitions_of(mirror, topic_name)
+    assert (part.state, part.cause) == (PartitionState.PARKED, Cause.TRANSFORM)
+    assert f"transforms.mask: the record of source.{topic_name}-0 at offset 0 can't be transformed: " in part.reason
+
+
 def test_records_that_expire_before_a_query_reads_them_are_in_the_ledger(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
 ) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, create_map, lit
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError
+from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError, TransformFailed
 from sparkmirror.events import Event
 from sparkmirror.exact.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.exact.durable.query_places import QueryPlaces, plans_topic
@@ -427,7 +427,7 @@ def _halt_for(loss: Loss) -> Halt:
 def _halt_of(error: Exception, words: str) -> Halt:
     if isinstance(error, QueryHalted):
         return error.halt
-    if isinstance(error, RowsRefused | RowsChanged):
+    if isinstance(error, RowsRefused | RowsChanged | TransformFailed):
         return Halt(Cause.TRANSFORM, words)
     if isinstance(error, RecordsGone):
         return Halt(Cause.EXPIRED, words)
