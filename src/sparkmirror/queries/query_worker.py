@@ -255,7 +255,7 @@ class QueryWorker:
     ) -> dict[TopicPartition, QueriedLog]:
         """Return the logs of all partitions with leaders, and note the others.
 
-        In front of the first batch the topics count, too, to which transforms send records by name.
+        In front of a partition's first range the topics count, too, to which transforms send its records by name.
         """
         routes = [
             PartitionPair(name, topic.remote.name, partition)
@@ -263,7 +263,9 @@ class QueryWorker:
             for partition in topic.partitions
         ]
         names = {
-            route: self._chain.targets_of(route.target_topic) if before is None else {route.target_topic}
+            route: {route.target_topic}
+            if before is not None and route.source in before.ranges
+            else self._chain.targets_of(route.target_topic)
             for route in routes
         }
         there = logs.look(names, before, plans, lambda at: end_wanted(self.driver, at))
