@@ -117,9 +117,7 @@ def test_a_topic_without_rows_is_audited(
     )
     sm.append(frame, servers, app_id=topic_name, version=1, is_gathered=is_gathered)
     with pytest.raises(RowsChanged, match=f"{names[1]}-0: its leader has 20 records of batch 1, and the tasks have 0"):
-        sm.append(
-            frame.where(f"topic = '{names[0]}'"), servers, app_id=topic_name, version=1, is_gathered=is_gathered
-        )
+        sm.append(frame.where(f"topic = '{names[0]}'"), servers, app_id=topic_name, version=1, is_gathered=is_gathered)
 
 
 def test_a_query_continues_where_it_was(

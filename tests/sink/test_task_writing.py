@@ -58,7 +58,7 @@ def test_brokers_that_do_not_tell_how_long_they_remember_are_refused(monkeypatch
     """As without DESCRIBE_CONFIGS: a lifetime taken for granted may be too long, and then rows come twice."""
     monkeypatch.setattr(preparing, "producer_state_ms", lambda _: None)
     client = ClusterClient(CLUSTER, "test-sink")
-    with pytest.raises(UnfitTarget, match="doesn't tell how long it remembers .* grant DESCRIBE_CONFIGS"):
+    with pytest.raises(UnfitTarget, match=r"doesn't tell how long it remembers .* grant DESCRIBE_CONFIGS"):
         preparing.prepared(client)
 
 

@@ -74,7 +74,11 @@ def test_passwords_do_not_travel(table: str, tmp_path: Path) -> None:
 
     (tmp_path / "kept").write_text("password = hunter2\n")
     file = tmp_path / "mm2.properties"
-    given = {"config": str(file), "table": table, **({"subscribe": "orders"} if table in ("records", "batches") else {})}
+    given = {
+        "config": str(file),
+        "table": table,
+        **({"subscribe": "orders"} if table in ("records", "batches") else {}),
+    }
     name, kind = declared(ReadOptions(table=table)).split(", ")[0].split()
     schema = StructType().add(name, kind)
     readers = [rows_reader, *([streaming_rows] if "subscribe" in given else [])]
@@ -93,7 +97,7 @@ def test_passwords_do_not_travel(table: str, tmp_path: Path) -> None:
     assert not any(b"hunter2" in pickle.dumps(reader(given, schema)) for reader in readers)
     write("hunter2")
     for reader in readers:
-        with pytest.raises(ConfigError, match="option: config: has passwords.* write "):
+        with pytest.raises(ConfigError, match=r"option: config: has passwords.* write "):
             reader(given, schema)
 
 

@@ -255,8 +255,8 @@ class TaskAppender:
         if not self._lines[partition].shrink():
             raise RowsRefused(
                 "value",
-                f"a row for {partition[0]}-{partition[1]} is larger than cluster {self._client.config.alias} takes: raise "
-                f"the topic's {_SIZES[code]}",
+                f"a row for {partition[0]}-{partition[1]} is larger than cluster {self._client.config.alias} takes: "
+                f"raise the topic's {_SIZES[code]}",
             )
 
     def _fenced(self, partition: TopicPartition) -> AttemptFenced:
