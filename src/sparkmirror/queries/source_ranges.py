@@ -38,7 +38,7 @@ class QueriedLog(NamedTuple):
     """Source offset at which the copy ends."""
     target_topic_id: bytes
     target_end: int
-    """End of the topic at the target, or of one of another name to which records go; -1: not known."""
+    """Largest end of the copy and of topics to which records go; -1: not known."""
     history: tuple[EpochStart, ...] = ()
     """Leader epochs of the records that may be planned, as far as known."""
     cut_at: int | None = None

@@ -74,7 +74,7 @@ class PartitionLine:
         self._reach(base_offset, base_offset + len(flight.numbers) - 1)
 
     def shrink(self) -> bool:
-        """Halve the batches, after the flight was refused by its size; False for a single row."""
+        """Halve the batches after a refusal by size; False for a single row."""
         if len(self._flying.numbers) == 1:
             return False
         self.batch_bytes //= 2
