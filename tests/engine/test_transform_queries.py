@@ -136,15 +136,18 @@ def test_a_query_that_spark_refuses_is_told_and_copies_once_it_is_right(
 def test_a_record_that_a_transform_cannot_take_is_told(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
 ) -> None:
-    """Connect's transforms in front of a query: with transform and offset, as pumps tell them."""
+    """Connect's transforms in front of a query: with transform and offset, as pumps tell them.
+
+    The query has a name of its own, since its micro-batch stays begun.
+    """
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     produce(source_cluster, topic_name, 0, 5)
     transforms = {
         "transforms": "mask",
         "transforms.mask.type": f"{CONNECT}MaskField$Value",
         "transforms.mask.fields": "card",
-        "transform.q.topics": topic_name,
-        "transform.q.sql": "SELECT * FROM records",
+        "transform.stopped.topics": topic_name,
+        "transform.stopped.sql": "SELECT * FROM records",
     }
     with mirror_of(source_cluster, target_cluster, topic_name, spark, transforms) as mirror:
         mp.wait_for(lambda: any(part.reason for part in partitions_of(mirror, topic_name)), 90, "it is parked")

@@ -90,7 +90,8 @@ def places(order: AppendOrder, topics: npt.NDArray[np.object_], columns: RowColu
 def tell_topics(order: AppendOrder, topics: Iterable[str | None]) -> None:
     """Have the agreement name topics before rows go there.
 
-    So each audit looks there. An order with a topic of its own needs none. Raises `ClusterUnreachable` and `RowsRefused`.
+    So each audit looks there. An order with a topic of its own needs none. Raises `ClusterUnreachable` and
+    `RowsRefused`.
     """
     if not order.topic:
         for topic in filter(None, topics):
