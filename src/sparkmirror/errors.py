@@ -33,16 +33,26 @@ each mistake. A message never holds a secret, nor a value from a config provider
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from sparkmirror.veil import VEIL
+
+_TRANSFORM_FAILED = re.compile(
+    r"^transforms\.(.+?): the record of (.+?)(?: at offset (\d+))? can't be transformed: (.*)", re.DOTALL
+)
 
 
 class SparkMirrorError(Exception):
     """Root for all errors that a user can meet; `exit_code` is the exit code."""
 
     exit_code: ClassVar[int] = 1
+
+    @classmethod
+    def of_text(cls, text: str) -> SparkMirrorError:
+        """Return the error that has this text, as a task's error reaches the driver."""
+        return cls(text)
 
     def __str__(self) -> str:
         return VEIL.over(super().__str__())
@@ -65,6 +75,11 @@ class ConfigError(SparkMirrorError):
         self.origin = origin
         self.key = key
         super().__init__(f"{origin}: {key}: {reason}" if key else f"{origin}: {reason}")
+
+    @classmethod
+    def of_text(cls, text: str) -> SparkMirrorError:
+        origin, _, reason = text.partition(": ")
+        return ConfigError(reason, origin=origin)
 
     @property
     def mistakes(self) -> tuple[ConfigError, ...]:
@@ -99,6 +114,11 @@ class RowsRefused(SparkMirrorError):
     def __init__(self, column: str, why: str) -> None:
         self.column = column
         super().__init__(f"column {column}: {why}")
+
+    @classmethod
+    def of_text(cls, text: str) -> SparkMirrorError:
+        column, _, why = text.removeprefix("column ").partition(": ")
+        return cls(column, why)
 
 
 class ClusterUnreachable(SparkMirrorError):
@@ -176,6 +196,11 @@ class TransformFailed(SparkMirrorError):
         place = "-".join(str(part) for part in (topic, partition) if part is not None)
         at = "" if offset is None else f" at offset {offset}"
         super().__init__(f"transforms.{transform}: the record of {place}{at} can't be transformed: {why}")
+
+    @classmethod
+    def of_text(cls, text: str) -> SparkMirrorError:
+        transform, place, offset, why = _TRANSFORM_FAILED.findall(text)[0]
+        return cls(transform, place, None, int(offset) if offset else None, why)
 
 
 class RowsChanged(SparkMirrorError):

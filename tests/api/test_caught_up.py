@@ -58,3 +58,7 @@ def test_reasons_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_topic_whose_writers_have_moved_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing(monkeypatch, orders(3, 4, released=True)) == []
+
+
+def test_a_topic_of_the_opposite_flows_turn_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert missing(monkeypatch, orders(waits=True)) == []

@@ -103,6 +103,23 @@ def test_rows_name_their_topics_and_partitions(
         assert all(record.partition == int(record.value) % 3 for record in seen if int(record.value) % 3)
 
 
+@pytest.mark.parametrize("is_gathered", [True, False])
+def test_a_topic_without_rows_is_audited(
+    is_gathered: bool, spark: SparkSession, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """Also where all rows have their partition, so that no partition count is asked for."""
+    servers = target_cluster.bootstrap_servers
+    names = [f"{topic_name}-{letter}" for letter in "ab"]
+    for name in names:
+        mp.create_topic(servers, name, PARTITIONS)
+    frame = spark.range(0, 40, 1, 1).selectExpr(
+        f"concat('{topic_name}-', if(id % 2 = 0, 'a', 'b')) as topic", "0 as partition", "cast(id as string) as value"
+    )
+    sm.append(frame, servers, app_id=topic_name, version=1, is_gathered=is_gathered)
+    with pytest.raises(RowsChanged, match=f"{names[1]}-0: its leader has 20 records of batch 1, and the tasks have 0"):
+        sm.append(frame.where(f"topic = '{names[0]}'"), servers, app_id=topic_name, version=1, is_gathered=is_gathered)
+
+
 def test_a_query_continues_where_it_was(
     spark: SparkSession, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config.model import TransformQuery
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.topic_ids import NO_ID
@@ -17,6 +18,7 @@ from sparkmirror.mirror.engine.assignment import PartitionKey
 from sparkmirror.mirror.engine.flow_topics import FlowTopics, TargetTopic
 from sparkmirror.mirror.engine.flow_view import PartitionView
 from sparkmirror.mirror.engine.order_book import OrderBook
+from sparkmirror.mirror.engine.queried_topics import QueriedTopics
 from sparkmirror.mirror.engine.turn_watch import TurnWatch
 from sparkmirror.pump.messages.moves import MOST_MOVES, RouteMove
 
@@ -178,6 +180,12 @@ def test_the_partitions_of_topics_whose_writers_have_moved_are_looked_at(played:
     played.done.topics = ("orders",)
     played.sync()
     assert played.seen == [{"orders": "orders, described"}]
+
+
+def test_heartbeats_are_no_querys() -> None:
+    """As for Connect's transforms in pumps: clients look for heartbeats by name, and want each."""
+    queried = QueriedTopics([TransformQuery(name="all", topics=(".*",))])
+    assert [queried.query_of(name) for name in ("orders", "heartbeats", "A.heartbeats")] == ["all", "", ""]
 
 
 def test_a_pattern_that_matches_nothing_is_logged_once(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -122,6 +124,20 @@ def test_the_package_brings_no_spark_and_the_extra_one_of_the_range() -> None:
         (NEWEST[0], NEWEST[1] + 1): False,
     }.items():
         assert asked.specifier.contains("{}.{}.0".format(*minor)) is taken, minor
+
+
+def test_a_standalone_daemon_names_what_is_missing(tmp_path: Path) -> None:
+    """Without a traceback, also where `SPARK_HOME` is to bring it."""
+    code = f"{HIDDEN}; from sparkmirror.mirror.engine.standalone import main; sys.exit(main(['worker', 'spark://h:1']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SPARK_HOME": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert re.fullmatch(r"sparkmirror: PySpark is needed and can't be imported .*\n", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("version", ["3.5.0", "3.5.2-amzn-1", "3.5.4.7.3.1.0-197", "4.0.5", "4.3.0"])

@@ -133,6 +133,29 @@ def test_a_query_that_spark_refuses_is_told_and_copies_once_it_is_right(
     assert copied == [each._replace(value=value) for each, value in zip(original, hashed, strict=True)]
 
 
+def test_a_record_that_a_transform_cannot_take_is_told(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """Connect's transforms in front of a query: with transform and offset, as pumps tell them.
+
+    The query has a name of its own, since its micro-batch stays begun.
+    """
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, 5)
+    transforms = {
+        "transforms": "mask",
+        "transforms.mask.type": f"{CONNECT}MaskField$Value",
+        "transforms.mask.fields": "card",
+        "transform.stopped.topics": topic_name,
+        "transform.stopped.sql": "SELECT * FROM records",
+    }
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, transforms) as mirror:
+        mp.wait_for(lambda: any(part.reason for part in partitions_of(mirror, topic_name)), 90, "it is parked")
+        (part,) = partitions_of(mirror, topic_name)
+    assert (part.state, part.cause) == (PartitionState.PARKED, Cause.TRANSFORM)
+    assert f"transforms.mask: the record of source.{topic_name}-0 at offset 0 can't be transformed: " in part.reason
+
+
 def test_records_that_expire_before_a_query_reads_them_are_in_the_ledger(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
 ) -> None:
@@ -180,6 +203,33 @@ def test_routers_in_the_file_send_records_where_java_would(
     assert [each[1:] for each in daily] == [each[1:] for each in original if each.offset % 3 == 0]
     assert [each[1:] for each in every] == [each[1:] for each in original if each.offset % 3]
     assert records_of(target_cluster, f"source.{topic_name}") == []
+
+
+def test_a_topic_to_which_a_router_sends_and_others_wrote_is_left_alone(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """Until the topic that the reason names is deleted, and also once other partitions are copied."""
+    free, routed = f"{topic_name}-free", f"{topic_name}-all"
+    for name in (topic_name, free):
+        mp.create_topic(source_cluster.bootstrap_servers, name, 1)
+        produce(source_cluster, name, 0, COUNT)
+    mp.create_topic(target_cluster.bootstrap_servers, routed, 1)
+    produce(target_cluster, routed, 0, 7)
+    transforms = {
+        "transforms": "bare",
+        "transforms.bare.type": f"{CONNECT}RegexRouter",
+        "transforms.bare.regex": rf"source\.{topic_name}",
+        "transforms.bare.replacement": routed,
+    }
+    with mirror_of(source_cluster, target_cluster, f"{topic_name}.*", spark, transforms) as mirror:
+        mp.wait_for(lambda: len(records_of(target_cluster, f"source.{free}")) == COUNT, 120, "the other is copied")
+        produce(source_cluster, free, COUNT, COUNT)
+        mp.wait_for(lambda: len(records_of(target_cluster, f"source.{free}")) == 2 * COUNT, 60, "and more of it")
+        (part,) = partitions_of(mirror, topic_name)
+        assert (part.state, part.cause) == (PartitionState.PARKED, Cause.TAKEOVER)
+        assert f"{routed}-0 ends at 7, and no plan of this query knows" in part.reason
+        assert f"delete {routed} to have the query copy all, or take {topic_name} out of the query" in part.reason
+        assert len(records_of(target_cluster, routed)) == 7
 
 
 def test_pause_and_topics_done_hold_a_query(

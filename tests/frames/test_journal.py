@@ -10,6 +10,7 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, RangePlan
 from sparkmirror.frames.report import RangeReport, Unmatched
+from sparkmirror.frames.verify import Options
 
 SPAN = RangePlan(range=0, first_upstream=0, end_upstream=9, first_downstream=1, end_downstream=10)
 PLAN = PartitionPlan(
@@ -87,3 +88,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
             Journal(path, "scope").load()
     with pytest.raises(ConfigError, match="Is a directory"):
         Journal(tmp_path, "scope").load()
+
+
+def test_a_single_pattern_is_one() -> None:
+    one, listed = Options(topics="orders.*"), Options(topics=("orders.*",))
+    assert one.scope().topics("orders-eu")
+    assert not one.scope().topics("o")
+    assert one.words([]) == listed.words([]), "so that a journal continues"

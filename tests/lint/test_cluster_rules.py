@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
+from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig, TransformQuery
 from sparkmirror.exact.durable.claims import segments_topic
 from sparkmirror.kafka.cluster.acls import ALL, ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
 from sparkmirror.kafka.cluster.append_check import AppendCheck, AppendVerdict, Trial
@@ -315,6 +315,16 @@ def test_what_is_not_asked_for_needs_no_permission() -> None:
     lose("source", "DESCRIBE_CONFIGS")(probe)
     probe.source.operations = probe.target.operations = frozenset()
     assert found(probe) == {}
+
+
+def test_a_spark_query_needs_to_know_how_long_brokers_remember() -> None:
+    probe = healthy()
+    assert probe.target.operations is not None
+    probe.target.operations -= {"DESCRIBE_CONFIGS"}
+    assert found(probe) == {}
+    query = TransformQuery(name="cards", topics=("t",))
+    probe.flow = probe.flow.model_copy(update={"transform_queries": (query,)})
+    assert found(probe)["forbidden-at-target"].endswith(": DESCRIBE_CONFIGS on the cluster, to run Spark queries")
 
 
 RIGHTS = frozenset({"READ", "WRITE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"})

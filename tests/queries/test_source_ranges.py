@@ -148,6 +148,10 @@ def test_a_copy_that_nobody_has_planned_is_not_begun() -> None:
     following = next_ranges(None, [log(0, 0, 10, copied=4), log(1, 0, 10)], FLOW)
     assert following.halted["t", 0].cause is Cause.TAKEOVER
     assert "A.t-0 ends at 4, and no plan of this query knows" in following.halted["t", 0].reason
+    assert "delete A.t to have the query copy all, or take t out of the query" in following.halted["t", 0].reason
+    routed = next_ranges(None, [log(0, 0, 10, copied=4)._replace(ends_in="all")], FLOW).halted["t", 0].reason
+    assert "all-0 ends at 4, and" in routed
+    assert "delete all to have" in routed
     assert spans(following.batch) == {1: (0, 10)}
     assert spans(next_ranges(following.batch, [log(0, 0, 10), log(1, 0, 10)], FLOW).batch) == {0: (0, 10), 1: (10, 10)}
 

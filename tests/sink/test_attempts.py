@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from attempts import PARTITIONS, rows, run_attempts, value
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -118,6 +120,25 @@ def test_timestamps_that_the_broker_replaces(target_cluster: KafkaCluster, topic
     query = Query(target_cluster, topic_name, **{"message.timestamp.type": "LogAppendTime"})
     run_batches(query, 3, 5, at_us=int(time.time() * 1e6) - 1_000_000)
     assert query.values() == expected(3 * ROWS)
+
+
+def test_a_topic_that_takes_only_small_batches(target_cluster: KafkaCluster, topic_name: str) -> None:
+    query = Query(target_cluster, topic_name, **{"max.message.bytes": "300"})
+    run_batches(query, 3, 6)
+    appender = TaskAppender(query.order(3))
+    appender.take(rows(list(range(3 * ROWS, 9 * ROWS)), None))
+    ranges = appender.finish()
+    assert sum(each.records for each in ranges) == 6 * ROWS
+    audit(query.client, query.order(3), ranges)
+    assert query.values() == expected(9 * ROWS)
+    large = pa.RecordBatch.from_pydict(
+        {"value": pa.array([b"small", random.randbytes(400)]), "partition": pa.array([1, 1], pa.int32())}
+    )
+    appender = TaskAppender(query.order(4))
+    appender.take(large)
+    with pytest.raises(RowsRefused, match=f"a row for {topic_name}-1 is larger .* raise the topic's max.message.bytes"):
+        appender.finish()
+    assert query.values() == expected(9 * ROWS) + Counter([b"small"])
 
 
 def test_rows_that_differ_stop_the_batch_and_come_once(query: Query) -> None:

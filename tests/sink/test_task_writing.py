@@ -8,11 +8,21 @@ from kafka.partitioner.default import murmur2
 
 from sparkmirror.client.settings import CONSUMER, cluster_config
 from sparkmirror.clock import wall_ms
-from sparkmirror.errors import ClusterUnreachable, RowsRefused
+from sparkmirror.errors import (
+    ClusterUnreachable,
+    ConfigError,
+    ConfigErrors,
+    RowsRefused,
+    SparkMirrorError,
+    TransformFailed,
+    UnfitTarget,
+)
+from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.codecs import Codec
-from sparkmirror.sink import gathering, task_writing
+from sparkmirror.sink import gathering, preparing, task_writing
 from sparkmirror.sink.agreement import EPOCHS, AgreedProducer, MicroBatch
 from sparkmirror.sink.task_writing import TaskWriter, _placed
+from sparkmirror.sink.writing import _told
 
 # ruff: noqa: SLF001 - what a process keeps between its tasks
 
@@ -44,6 +54,14 @@ def test_another_generation_is_asked_for() -> None:
         WRITER._order(MicroBatch("query", EPOCHS))
 
 
+def test_brokers_that_do_not_tell_how_long_they_remember_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without DESCRIBE_CONFIGS: a lifetime taken for granted may be too long, and then rows come twice."""
+    monkeypatch.setattr(preparing, "producer_state_ms", lambda _: None)
+    client = ClusterClient(CLUSTER, "test-sink")
+    with pytest.raises(UnfitTarget, match=r"doesn't tell how long it remembers .* grant DESCRIBE_CONFIGS"):
+        preparing.prepared(client)
+
+
 def rows(**columns: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
 
@@ -70,3 +88,21 @@ def test_rows_name_their_topics() -> None:
     ]
     with pytest.raises(RowsRefused, match="column topic: a row has none"):
         _placed(order, rows(value=["v", "w"], topic=["orders", None]))
+
+
+@pytest.mark.parametrize(
+    ("error", "arrives_as"),
+    [
+        (TransformFailed("mask", "us.a-b", 3, 12, "it is null: what"), TransformFailed),
+        (TransformFailed("mask", "us.a-b", None, None, "it is null"), TransformFailed),
+        (ConfigError("no file /x: key y", origin="mm2.properties", key="A.sasl.jaas.config"), ConfigError),
+        (ConfigErrors([ConfigError("no", origin="option"), ConfigError("nor", origin="x")]), ConfigError),
+        (RowsRefused("partition", "none: of it"), RowsRefused),
+        (ClusterUnreachable("cluster B: gone"), ClusterUnreachable),
+    ],
+)
+def test_a_tasks_own_error_arrives(error: SparkMirrorError, arrives_as: type[SparkMirrorError]) -> None:
+    """Spark hands on a task's traceback, as text."""
+    text = f"Job aborted: Traceback:\n  File x\n{type(error).__module__}.{type(error).__name__}: {error}\n\tat java"
+    told = _told(Exception(text))
+    assert (type(told), str(told)) == (arrives_as, str(error).splitlines()[0])

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.sql.types import StructType
 
 import pyspark_sparkmirror
+from sparkmirror.errors import ConfigError
+from sparkmirror.source.read_options import TABLES, ReadOptions
+from sparkmirror.source.tables import declared
 
 SRC = Path(pyspark_sparkmirror.__file__).parent
 HEAVY = ("numpy", "pyarrow", "pandas", "kafka", "numba", "pydantic", "sparkmirror.source", "sparkmirror.config")
@@ -49,8 +53,6 @@ def test_it_travels_by_name() -> None:
 
 @pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="Spark 3.5 has no such sources")
 def test_readers_travel_without_connections() -> None:
-    from pyspark.sql.types import StructType
-
     from sparkmirror.source.spark_readers import streaming_rows
 
     given = {"kafka.bootstrap.servers": "a:9092", "subscribe": "orders"}
@@ -62,6 +64,41 @@ def test_readers_travel_without_connections() -> None:
     assert again.plan is not reader.plan
     for each in (reader, again):
         each.stop()
+
+
+@pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="Spark 3.5 has no such sources")
+@pytest.mark.parametrize("table", TABLES)
+def test_passwords_do_not_travel(table: str, tmp_path: Path) -> None:
+    """Readers go to the tasks, perhaps in clear; references go as they are."""
+    from sparkmirror.source.spark_readers import rows_reader, streaming_rows
+
+    (tmp_path / "kept").write_text("password = hunter2\n")
+    file = tmp_path / "mm2.properties"
+    given = {
+        "config": str(file),
+        "table": table,
+        **({"subscribe": "orders"} if table in ("records", "batches") else {}),
+    }
+    name, kind = declared(ReadOptions(table=table)).split(", ")[0].split()
+    schema = StructType().add(name, kind)
+    readers = [rows_reader, *([streaming_rows] if "subscribe" in given else [])]
+
+    def write(password: str) -> None:
+        file.write_text(
+            "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+            "config.providers = file\n"
+            "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider\n"
+            "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n"
+            "A.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required"
+            f' username="u" password="{password}";\n'
+        )
+
+    write(f"${{file:{tmp_path}/kept:password}}")
+    assert not any(b"hunter2" in pickle.dumps(reader(given, schema)) for reader in readers)
+    write("hunter2")
+    for reader in readers:
+        with pytest.raises(ConfigError, match=r"option: config: has passwords.* write "):
+            reader(given, schema)
 
 
 @pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="Spark 3.5 has no such sources")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sparkmirror.transforms import parse_chain
 from sparkmirror.transforms.catalogue import PREDICATES, TRANSFORMS
 from sparkmirror.transforms.options import NULL_REPLACED, Option
 
@@ -31,6 +32,15 @@ def test_classes_and_options() -> None:
             assert (words_of(option) in options) == (option.name not in LEFT_OUT), (name, option)
         named = re.findall(r"`([a-z.]+)`", re.sub(r"\([^)]*\)", "", options))
         assert set(named) == {option.name for option in known.options} - LEFT_OUT, name
+
+
+def test_the_example_masks_what_it_names() -> None:
+    """With names at the target, as a flow from A to B has them by default."""
+    (example,) = re.findall(r"```properties\n(transforms = .*?)```", PAGE, re.DOTALL)
+    keys = dict(re.split(" *= *", line, maxsplit=1) for line in example.splitlines())
+    mask = parse_chain(keys).links[0]
+    assert mask.may_apply("A.orders-v1")
+    assert not mask.may_apply("A.payments")
 
 
 def test_predicates() -> None:

@@ -53,7 +53,8 @@ def _missing(flow: Flow | None, ends: Offsets) -> Iterator[str]:
     }
     for (name, number), end in sorted(ends.items()):
         topic, partition = topics.get(name), positions.get((name, number))
-        if topic is not None and topic.released:  # its writers have moved: nothing more is copied
+        # Its writers have moved, or it is the opposite flow's turn: nothing more is copied.
+        if topic is not None and (topic.released or topic.waits):
             continue
         if topic is not None and topic.refused:
             yield f"{name}-{number}: {topic.refused}"

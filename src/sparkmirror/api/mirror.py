@@ -49,7 +49,7 @@ class Mirror:
     session to work in: else the active one, else a new one, which stays open. `once`: copy up to the present ends.
 
     The mirror works in a thread between `start` and `stop`, as a context manager too. If the mirror fails, the next
-    call to `await_caught_up`, `status` or `stop` raises the error. Questions (`status`, `losses`, `groups`, `verify`,
+    call raises the error, once. Questions (`status`, `losses`, `groups`, `verify`,
     `receipts`, `offset_map`, `translate`) also serve a mirror that runs elsewhere.
     """
 
@@ -210,6 +210,7 @@ class Mirror:
 
     def losses(self) -> DataFrame:
         """Return the loss ledgers: a row for each entry. Raises `ClusterUnreachable`."""
+        self._raise()
         return loss_frame(self.spark, self.config.flows)
 
     def groups(self) -> DataFrame:
@@ -221,6 +222,7 @@ class Mirror:
 
         Keywords are the fields of `frames.Options`, such as `topics` and `sample`.
         """
+        self._raise()
         return verify_flows(self.spark, self.config, Options(**options))
 
     def receipts(self, flow: str | None = None, *, streaming: bool = False) -> DataFrame:
@@ -238,10 +240,12 @@ class Mirror:
 
         `Translator` is made for many offsets. Raises `ClusterUnreachable`.
         """
+        self._raise()
         with translator_of(only(self.config, flow)) as translator:
             return translator.translate(topic, partition, offset, reverse=reverse)
 
     def _of_flows(self, flow: str | None, frame: Callable[[FlowConfig], DataFrame]) -> DataFrame:
+        self._raise()
         frames = [frame(each).select(lit(each.name).alias("flow"), "*") for each in chosen(self.config, flow)]
         return reduce(DataFrame.unionByName, frames)
 

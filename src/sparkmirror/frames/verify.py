@@ -72,8 +72,8 @@ log = logging.getLogger(__name__)
 class Options:
     """A verification's options; by default, all the flows' copies are compared."""
 
-    topics: tuple[str, ...] = ()
-    """Regexes; a source topic's whole name must match one."""
+    topics: str | tuple[str, ...] = ()
+    """Regexes, or a single one; a source topic's whole name must match one."""
     from_offset: int | None = None
     """First source offset to compare."""
     to_offset: int | None = None
@@ -109,9 +109,13 @@ class Options:
         bounds = (self.from_offset, self.to_offset, self.from_time, self.to_time, self.resume)
         return all(bound is None for bound in bounds)
 
+    @property
+    def _patterns(self) -> tuple[str, ...]:
+        return (self.topics,) if isinstance(self.topics, str) else self.topics
+
     def scope(self) -> Scope:
         try:
-            topics = NamePatterns(self.topics or (".*",))
+            topics = NamePatterns(self._patterns or (".*",))
         except ValueError as error:
             raise ConfigError(str(error), origin="--topics") from error
         return Scope(
@@ -126,7 +130,7 @@ class Options:
         named = {flow.name: [*flow.source.bootstrap_servers, *flow.target.bootstrap_servers] for flow in flows}
         times = [str(self.from_time), str(self.to_time)]
         offsets = [self.from_offset, self.to_offset]
-        return json.dumps([named, self.topics, offsets, times, self.sample, self.seed])
+        return json.dumps([named, self._patterns, offsets, times, self.sample, self.seed])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

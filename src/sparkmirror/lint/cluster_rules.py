@@ -82,6 +82,8 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
         yield from _cluster_lacks(probe, side, {"ALTER"}, "to add ACLs")
     if flow.topic_sync.sync_client_quotas_enabled:
         yield from _cluster_lacks(probe, side, {"ALTER_CONFIGS"}, "to set client quotas")
+    if flow.transform_queries:
+        yield from _cluster_lacks(probe, side, {"DESCRIBE_CONFIGS"}, "to run Spark queries")
     yield from _groups_lack(probe, side, "READ", [lease_group(flow), *named_groups(flow)])
     yield from _internal_forbidden(probe, side)
 

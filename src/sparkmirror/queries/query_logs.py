@@ -49,12 +49,13 @@ class QueryLogs:
     ) -> dict[TopicPartition, QueriedLog]:
         """Return the logs of all partitions whose leaders tell; note the others.
 
-        `names` has the topics to which each partition's records go; `before` is the newest batch. Raises
-        `ConnectionError`.
+        `names` has the topics to which each partition's records go; `before` is the newest batch. The end of a topic of
+        another name doesn't count if the query itself has written there. Raises `ConnectionError`.
         """
         topics = self.source.topics({route.source_topic for route in names})
         starts, self.ends = self.source.bounds(route.source for route in names if route.source_topic in topics)
-        copies = {(name, route.partition) for route, each in names.items() for name in each} | plans.ends.keys()
+        copies = {(name, route.partition) for route, each in names.items() for name in (*each, route.target_topic)}
+        copies |= plans.ends.keys()
         target_ends = offsets_by_leader(self._target, copies, LATEST, read_committed=False)
         wanted = {topic for topic, _ in copies} | {route.target_topic for route in names}
         self._targets = self._target.metadata(wanted) if wanted else {}
@@ -72,7 +73,8 @@ class QueryLogs:
                 continue
             if route.target in silent:
                 self.held_up[at] = Halt(Cause.NO_LEADER, _NO_LEADER.format("target"))
-            known_ends = [target_ends.get((name, route.partition), 0) for name in goes_to]
+            others = {name for name in goes_to if name == route.target_topic or (name, at[1]) not in plans.ends}
+            known_end, ends_in = max(((target_ends.get((name, at[1]), 0), name) for name in others), default=(0, ""))
             logs[at] = QueriedLog(
                 route=route,
                 topic_id=topics[route.source_topic].topic_id.hex(),
@@ -80,10 +82,11 @@ class QueryLogs:
                 end=self.ends[at],
                 until=until(at),
                 target_topic_id=self._targets[route.target_topic].topic_id,
-                target_end=max(known_ends) if route.target in target_ends else -1,
+                target_end=known_end if route.target in target_ends else -1,
                 history=histories[at],
                 cut_at=cuts.get(at),
                 lost=self.lost.get(route.target),
+                ends_in=ends_in,
             )
         return logs
 

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, create_map, lit
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError
+from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError, TransformFailed
 from sparkmirror.events import Event
 from sparkmirror.exact.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.exact.durable.query_places import QueryPlaces, plans_topic
@@ -255,7 +255,7 @@ class QueryWorker:
     ) -> dict[TopicPartition, QueriedLog]:
         """Return the logs of all partitions with leaders, and note the others.
 
-        In front of the first batch the topics count, too, to which transforms send records by name.
+        In front of a partition's first range the topics count, too, to which transforms send its records by name.
         """
         routes = [
             PartitionPair(name, topic.remote.name, partition)
@@ -263,7 +263,9 @@ class QueryWorker:
             for partition in topic.partitions
         ]
         names = {
-            route: self._chain.targets_of(route.target_topic) if before is None else {route.target_topic}
+            route: {route.target_topic}
+            if before is not None and route.source in before.ranges
+            else self._chain.targets_of(route.target_topic)
             for route in routes
         }
         there = logs.look(names, before, plans, lambda at: end_wanted(self.driver, at))
@@ -427,7 +429,7 @@ def _halt_for(loss: Loss) -> Halt:
 def _halt_of(error: Exception, words: str) -> Halt:
     if isinstance(error, QueryHalted):
         return error.halt
-    if isinstance(error, RowsRefused | RowsChanged):
+    if isinstance(error, RowsRefused | RowsChanged | TransformFailed):
         return Halt(Cause.TRANSFORM, words)
     if isinstance(error, RecordsGone):
         return Halt(Cause.EXPIRED, words)

@@ -38,13 +38,15 @@ class QueriedLog(NamedTuple):
     """Source offset at which the copy ends."""
     target_topic_id: bytes
     target_end: int
-    """End of the topic at the target; -1: not known."""
+    """Largest end of the copy and of topics to which records go; -1: not known."""
     history: tuple[EpochStart, ...] = ()
     """Leader epochs of the records that may be planned, as far as known."""
     cut_at: int | None = None
     """Offset from which on the log is not the planned log any more; None: it is."""
     lost: Loss | None = None
     """Loss at the target that halts the partition."""
+    ends_in: str = ""
+    """The topic that has `target_end`; empty: the copy."""
 
     @property
     def target_id(self) -> str:
@@ -199,8 +201,10 @@ def _unknown_begin(log: QueriedLog) -> Halt:
     topic, partition = log.route.target
     if log.target_end < 0:
         return Halt(Cause.NO_LEADER, f"{topic}-{partition} has no leader now, so its end is not known")
+    written = log.ends_in or topic
     return Halt(
         Cause.TAKEOVER,
-        f"{topic}-{partition} ends at {log.target_end:,}, and no plan of this query knows up to which source offset it "
-        f"was copied: delete {topic} to have the query copy all, or take the topic out of the query",
+        f"{written}-{partition} ends at {log.target_end:,}, and no plan of this query knows up to which source offset "
+        f"it was copied: delete {written} to have the query copy all, or take {log.route.source_topic} out of the "
+        "query",
     )

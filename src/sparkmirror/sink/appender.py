@@ -37,6 +37,11 @@ A process that stood still may be an old attempt, and brokers may have forgotten
 """
 _APPEND_TIMEOUT_MS = 30_000
 _ROLE = "sparkmirror-sink"
+_SIZES: Mapping[int, str] = {
+    ErrorCode.MESSAGE_TOO_LARGE: "max.message.bytes",
+    ErrorCode.RECORD_LIST_TOO_LARGE: "segment.bytes",
+}
+"""Codes that refuse a batch by its size, and the topic's setting behind each."""
 
 Answer = TypeVar("Answer")
 Fault = Callable[[str], None]
@@ -137,7 +142,7 @@ class TaskAppender:
         if partition not in self._places:
             count = sum(name == topic for name, _ in self._places)
             raise RowsRefused("partition", f"{topic} has {count} partitions, and a row is for number {partition[1]}")
-        self._lines[partition] = PartitionLine()
+        self._lines[partition] = PartitionLine(self._order.batch_bytes)
         if self._order.may_be_forgotten(wall_ms()):
             self._look([partition])
 
@@ -160,7 +165,7 @@ class TaskAppender:
             producer_epoch=self._order.producer_epoch,
             sequence=line.next,
             codec=self._order.codec,
-            most=self._order.batch_bytes,
+            most=line.batch_bytes,
         )
         line.flight = Flight(columns, numbers[: made.records])
         if made.records == len(numbers):
@@ -228,7 +233,9 @@ class TaskAppender:
         for partition, code in codes.items():
             if code and verdict(code) is ErrorAction.STOP:
                 raise self._fenced(partition)
-            if code and verdict(code) is ErrorAction.PARK:
+            if code in _SIZES:
+                self._shrink(partition, code)
+            elif code and verdict(code) is ErrorAction.PARK:
                 raise ClusterUnreachable(
                     f"cluster {self._client.config.alias} refuses rows for {partition[0]}-{partition[1]}: "
                     f"{error_name(code)}: {explanation(code)}"
@@ -243,6 +250,14 @@ class TaskAppender:
         if any(code and verdict(code) is ErrorAction.RETRY for code in codes.values()):
             time.sleep(_PAUSE_S)
         self._look(list(codes))
+
+    def _shrink(self, partition: TopicPartition, code: int) -> None:
+        if not self._lines[partition].shrink():
+            raise RowsRefused(
+                "value",
+                f"a row for {partition[0]}-{partition[1]} is larger than cluster {self._client.config.alias} takes: "
+                f"raise the topic's {_SIZES[code]}",
+            )
 
     def _fenced(self, partition: TopicPartition) -> AttemptFenced:
         return AttemptFenced(

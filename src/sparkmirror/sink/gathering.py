@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,17 @@ def places(order: AppendOrder, topics: npt.NDArray[np.object_], columns: RowColu
         chosen = np.where(chosen == _KEYLESS, columns.digests(False) % count, chosen)
         spread[mine] = chosen[mine]
     return spread
+
+
+def tell_topics(order: AppendOrder, topics: Iterable[str | None]) -> None:
+    """Have the agreement name topics before rows go there.
+
+    So each audit looks there. An order with a topic of its own needs none. Raises `ClusterUnreachable` and
+    `RowsRefused`.
+    """
+    if not order.topic:
+        for topic in filter(None, topics):
+            partition_count(order, topic)
 
 
 def partition_count(order: AppendOrder, topic: str) -> int:

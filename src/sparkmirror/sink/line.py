@@ -35,7 +35,9 @@ class PartitionLine:
     wait: if the attempts differ, nothing more is appended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, batch_bytes: int) -> None:
+        self.batch_bytes = batch_bytes
+        """Largest record batch before compression."""
         self.next = 0
         """Next sequence: the number of the batch's records known in the log."""
         self.theirs: Counter[int] = Counter()
@@ -67,9 +69,16 @@ class PartitionLine:
 
     def acknowledge(self, base_offset: int) -> None:
         """Note that the flight is appended at this offset."""
-        flight = self._landed()
+        flight, self.flight = self._flying, None
         self.next += len(flight.numbers)
         self._reach(base_offset, base_offset + len(flight.numbers) - 1)
+
+    def shrink(self) -> bool:
+        """Halve the batches after a refusal by size; False for a single row."""
+        if len(self._flying.numbers) == 1:
+            return False
+        self.batch_bytes //= 2
+        return True
 
     def reconsider(self) -> None:
         """Match the flight and all other rows to `theirs` again, in doubt."""
@@ -100,11 +109,11 @@ class PartitionLine:
                 del self.theirs[digest]
         return RowSelection(rows.columns, np.array(left, np.int64))
 
-    def _landed(self) -> Flight:
+    @property
+    def _flying(self) -> Flight:
         if self.flight is None:
             raise ValueError("no batch is under way")
-        flight, self.flight = self.flight, None
-        return flight
+        return self.flight
 
     def _reach(self, first_offset: int, last_offset: int) -> None:
         self.first_offset = first_offset if self.first_offset < 0 else min(self.first_offset, first_offset)

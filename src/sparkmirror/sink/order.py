@@ -33,6 +33,7 @@ class AppendOrder(NamedTuple):
     first_attempt_ms: int = 0
     """Time of the batch's first attempt, at the earliest."""
     batch_bytes: int = BATCH_BYTES
+    """Largest record batch to begin with; less where a topic takes less."""
 
     @property
     def producer_epoch(self) -> int:

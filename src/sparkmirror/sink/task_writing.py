@@ -22,7 +22,7 @@ from sparkmirror.sink.agreement import AgreedProducer, MicroBatch, SinkAgreement
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
 from sparkmirror.sink.columns import COLUMNS
-from sparkmirror.sink.gathering import partition_count, places
+from sparkmirror.sink.gathering import places, tell_topics
 from sparkmirror.sink.order import AppendedRange, AppendOrder
 from sparkmirror.sink.preparing import ASK_MS, prepared
 
@@ -124,8 +124,7 @@ def _placed(order: AppendOrder, batch: pa.RecordBatch) -> pa.RecordBatch:
     topics = columns.topic if columns.topic is not None else np.full(batch.num_rows, order.topic, object)
     given = columns.partition
     if given is not None and int(given.min()) >= 0:
-        for topic in filter(None, set(topics)):
-            partition_count(order, topic)  # so that the audit knows the topic
+        tell_topics(order, set(topics))
         return batch
     chosen = places(order, topics, RowColumns.of(batch.select([name for name in names if name in ("key", "value")]), 0))
     if given is not None:

@@ -13,13 +13,7 @@ from sparkmirror import errors
 from sparkmirror.clock import wall_ms
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.spark_guards import guard_secrets
-from sparkmirror.errors import (
-    ClusterTrouble,
-    ClusterUnreachable,
-    RowsRefused,
-    SetupError,
-    SparkMirrorError,
-)
+from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, SetupError, SparkMirrorError
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.codecs import Codec
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -27,7 +21,7 @@ from sparkmirror.mirror.engine.session import in_one_line, settings_of
 from sparkmirror.sink.agreement import MicroBatch, SinkAgreement
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
-from sparkmirror.sink.gathering import SOURCE_OFFSET, gathered, record_columns
+from sparkmirror.sink.gathering import SOURCE_OFFSET, gathered, record_columns, tell_topics
 from sparkmirror.sink.order import AppendedRange, AppendOrder
 from sparkmirror.sink.preparing import ASK_MS, prepared
 from sparkmirror.sink.source_offsets import SourceOffsets
@@ -109,6 +103,8 @@ def _appended(rows: DataFrame, order: AppendOrder) -> tuple[list[AppendedRange],
         try:
             for batch in batches:
                 if batch.num_rows:
+                    # Where rows have their places already, nothing else has asked for their topics.
+                    tell_topics(order, () if order.topic else batch.column("topic").unique().to_pylist())
                     appender.take(offsets.without(batch))
             ranges = appender.finish()
         finally:
@@ -131,9 +127,7 @@ def _told(error: Exception) -> SparkMirrorError:
     """Return a task's own error, or one line on Spark's."""
     for name, words in _OURS.findall(str(error))[-1:]:
         kind = getattr(errors, name, None)
-        if kind is RowsRefused:
-            return RowsRefused(*words.removeprefix("column ").split(": ", 1))
         if isinstance(kind, type) and issubclass(kind, SparkMirrorError):
-            return kind(words)
+            return kind.of_text(words)
     causes = _PYTHONS.findall(str(error))
     return SetupError(f"Spark could not write the batch: {causes[-1] if causes else in_one_line(error)}")

@@ -32,7 +32,7 @@ def read_records(spark: SparkSession, options: Mapping[str, str], columns: Seque
         if name not in table.names:
             raise refused("columns", f"the table {read.table} has no column {name}; it has {', '.join(table.names)}")
     wanted = StructType([table[name] for name in columns]) if columns else table
-    if _has_secrets(read) and not keeps_secrets(settings_of(spark)):
+    if read.has_secrets and not keeps_secrets(settings_of(spark)):
         raise refused(
             "config" if read.flows else "kafka.sasl.jaas.config",
             "has passwords, which tasks on a Spark cluster would get in clear: set spark.authenticate and"
@@ -56,8 +56,3 @@ def read_parts(spark: SparkSession, options: ReadOptions, parts: Sequence[Part],
 def table_schema(spark: SparkSession, options: ReadOptions) -> StructType:
     """Return the columns of the table that options choose."""
     return spark.createDataFrame([], declared(options)).schema
-
-
-def _has_secrets(options: ReadOptions) -> bool:
-    clusters = [options.cluster, *(cluster for flow in options.flows for cluster in (flow.source, flow.target))]
-    return any(cluster is not None and cluster.has_secrets for cluster in clusters)

@@ -127,6 +127,11 @@ class ReadOptions:
             raise AssertionError(f"the table {self.table} is not in a log")
         return self.cluster
 
+    @property
+    def has_secrets(self) -> bool:
+        """True if tasks get passwords with the options, and not only references."""
+        return any(flow.has_secrets for flow in self.flows) or (self.cluster is not None and self.cluster.has_secrets)
+
 
 def read_options(options: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
     """Read a reader's options; `streaming` is None if that isn't known yet.

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from sparkmirror.source.batch_plan import part_rows, planned
-from sparkmirror.source.option_values import refused
+from sparkmirror.source.option_values import OptionValues, refused
 from sparkmirror.source.read_options import ReadOptions, read_options
 from sparkmirror.source.stream_plan import Places, StreamPlan
 from sparkmirror.source.tables import chosen
@@ -114,13 +114,13 @@ else:
 
 def rows_reader(options: Mapping[str, str], schema: StructType) -> RowsReader:
     """Return the reader of a batch query. Raises `ConfigError`."""
-    read = read_options(options, streaming=False)
+    read = _without_secrets(options, read_options(options, streaming=False))
     return RowsReader(read, chosen(read, schema))
 
 
 def streaming_rows(options: Mapping[str, str], schema: StructType) -> StreamingRows:
     """Return the reader of a stream. Raises `ConfigError`."""
-    read = read_options(options, streaming=True)
+    read = _without_secrets(options, read_options(options, streaming=True))
     if read.most_per_trigger is not None and not _BOUNDED:
         raise refused(
             "maxOffsetsPerTrigger",
@@ -128,3 +128,14 @@ def streaming_rows(options: Mapping[str, str], schema: StructType) -> StreamingR
             " the work of a task by maxRecordsPerPartition",
         )
     return StreamingRows(read, chosen(read, schema))
+
+
+def _without_secrets(options: Mapping[str, str], read: ReadOptions) -> ReadOptions:
+    """Return the options; raises `ConfigError` if passwords would travel with them."""
+    if read.has_secrets:
+        raise refused(
+            "config" if OptionValues(options).has("config") else "kafka.*",
+            "has passwords, and a format can't see whether this Spark hands them to its tasks in clear: write"
+            " ${name:path:key} with kafka.config.providers, or read a batch by sparkmirror.source.frames.read_records",
+        )
+    return read

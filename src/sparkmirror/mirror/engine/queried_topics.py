@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from sparkmirror.config.model import TransformQuery
 from sparkmirror.policy.java_regex import compile_java
+from sparkmirror.policy.replication import HEARTBEATS
 
 
 class QueriedTopics:
     """Choice of a query for each topic: the first by name whose patterns match.
 
-    Connect's transforms come last.
+    Connect's transforms come last. Pumps copy heartbeats, for which MirrorMaker 2's clients look.
     """
 
     def __init__(self, queries: Sequence[TransformQuery]) -> None:
@@ -22,6 +23,8 @@ class QueriedTopics:
 
     def query_of(self, topic: str) -> str:
         """Return the name of the query that copies a source topic; empty: pumps do."""
+        if topic.endswith(HEARTBEATS):
+            return ""
         return next(
             (name for name, patterns in self._patterns if any(pattern.fullmatch(topic) for pattern in patterns)), ""
         )

@@ -18,9 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-import pyspark
-
 from sparkmirror.errors import SetupError
+from sparkmirror.mirror.engine.installed_spark import require_spark
 
 DRAIN_S = 100.0
 """Seconds that executors have to end.
@@ -43,6 +42,9 @@ class Daemon:
 
         Raises `SetupError` if Spark can't be started.
         """
+        require_spark()
+        import pyspark  # perhaps that of SPARK_HOME
+
         script = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "bin" / "spark-class"
         options = f"-Dspark.decommission.enabled=true {os.environ.get('SPARK_DAEMON_JAVA_OPTS', '')}".strip()
         self._told_to_end = False
