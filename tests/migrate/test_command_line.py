@@ -83,10 +83,14 @@ def test_each_phase_is_named_on_the_way(live: Live) -> None:
         hooks.asked = look
         there = migration.verb("switch", "producers", "--yes")
         assert there.returncode == 0, there.stdout + there.stderr
-    told.append(migration.phase())
-    with migration.writing(TARGET):
-        mp.wait_for(lambda: migration.count(f"ack {SHOP} at {TARGET}") > 5, 60, "records at the target")
-    told.append(migration.phase())
+        told.append(migration.phase())
+        with migration.writing(TARGET):
+            mp.wait_for(lambda: migration.count(f"ack {SHOP} at {TARGET}") > 5, 60, "records at the target")
+        told.append(migration.phase())
+        early = migration.verb("complete", "--yes")
+        assert (early.returncode, f"{migration.group} has not left {SOURCE}" in early.stdout) == (1, True)
+        consumers = migration.verb("switch", "consumers", "--yes")
+        assert consumers.returncode == 0, consumers.stdout + consumers.stderr
     done = migration.verb("complete", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     told.append(migration.phase())
