@@ -9,6 +9,7 @@ from kafka.partitioner.default import murmur2
 from sparkmirror.client.settings import CONSUMER, cluster_config
 from sparkmirror.clock import wall_ms
 from sparkmirror.errors import (
+    ClusterTrouble,
     ClusterUnreachable,
     ConfigError,
     ConfigErrors,
@@ -17,6 +18,7 @@ from sparkmirror.errors import (
     TransformFailed,
     UnfitTarget,
 )
+from sparkmirror.kafka.cluster import broker_versions
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.codecs import Codec
 from sparkmirror.sink import gathering, preparing, task_writing
@@ -60,6 +62,13 @@ def test_brokers_that_do_not_tell_how_long_they_remember_are_refused(monkeypatch
     client = ClusterClient(CLUSTER, "test-sink")
     with pytest.raises(UnfitTarget, match=r"doesn't tell how long it remembers .* grant DESCRIBE_CONFIGS"):
         preparing.prepared(client)
+
+
+def test_brokers_that_do_not_answer_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers that restart have taken no right away."""
+    monkeypatch.setattr(broker_versions, "_each", lambda *_: iter(()))
+    with pytest.raises(ClusterTrouble, match="no broker answers"):
+        preparing.prepared(ClusterClient(CLUSTER, "test-sink"))
 
 
 def rows(**columns: object) -> pa.RecordBatch:

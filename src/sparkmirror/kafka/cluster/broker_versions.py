@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeProducersRequest, IncrementalAlterConfigsRequest
 
-from sparkmirror.errors import ClusterTooOld
+from sparkmirror.errors import ClusterTooOld, ClusterTrouble
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire import fetch_format, produce
 from sparkmirror.kafka.wire import fetch_session as fetch
@@ -153,10 +153,13 @@ def producer_state_ms(client: ClusterClient) -> int | None:
     """Read how long the brokers remember an idle producer, in ms.
 
     The shortest time among all brokers; None if no broker tells. The setting is `producer.id.expiration.ms` since Kafka
-    3.4 (KIP-854), and `transactional.id.expiration.ms` before.
+    3.4 (KIP-854), and `transactional.id.expiration.ms` before. Raises `ClusterTrouble` if no broker answers.
     """
     shortest: int | None = None
-    for _, settings in _each(client, lambda node, broker: _settings(node, broker, STATE_LIFETIME_KEYS)):
+    answers = list(_each(client, lambda node, broker: _settings(node, broker, STATE_LIFETIME_KEYS)))
+    if not answers:
+        raise ClusterTrouble("no broker answers how long it remembers who appended records")
+    for _, settings in answers:
         value = next((settings[key] for key in STATE_LIFETIME_KEYS if key in settings), None)
         if value is not None:
             shortest = int(value) if shortest is None else min(shortest, int(value))
