@@ -243,6 +243,12 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ("verify-fresh", FAIL, "orders by A->B was different 60 min ago", verified("different", good=False)),
     ("verify-fresh", WARN, "orders by A->B was equal 1,500 min ago", verified(hours=25)),
     ("verify-fresh", WARN, "orders by A->B was equal so far 60 min ago", verified("equal so far")),
+    (
+        "verify-fresh",
+        UNKNOWN,
+        "the migration's evidence can't be read: no right",
+        lambda seen: replace(seen, verified_untold="no right"),
+    ),
     ("verify-fresh", UNKNOWN, "no verification of orders by A->B since", verified(flow="B->A")),
     ("retention-race", FAIL, "deletes records of orders-0", status(retention_s=60.0, retention_of="orders-0")),
     ("groups-left-out", FAIL, "other reads orders at A", reader()),

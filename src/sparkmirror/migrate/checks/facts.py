@@ -59,6 +59,8 @@ class Facts:
     """Topics and groups of a cluster tied by transactions or Streams."""
     verified: Mapping[tuple[str, str], VerifiedFlow] = field(default_factory=dict)
     """Verifications that count, by flow and topic."""
+    verified_untold: str = ""
+    """Reason why the evidence can't be read."""
     schemas: SchemaCheck | str | None = None
     """Schema ids at both registries.
 

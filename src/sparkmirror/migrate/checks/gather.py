@@ -13,6 +13,7 @@ from sparkmirror.kafka.cluster.group_permissions import group_operations
 from sparkmirror.kafka.cluster.groups import Groups, ListedGroup
 from sparkmirror.kafka.cluster.share_groups import SHARE, ShareGroups
 from sparkmirror.kafka.cluster.super_users import names_super_users
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable
 from sparkmirror.lint.check import compare
 from sparkmirror.lint.probe import FlowProbe, probe
 from sparkmirror.migrate.atomic_sets import atomic_sets
@@ -53,8 +54,13 @@ def gather(
         ties={side: atomic_sets(pair.clients[side]) for side in facts.sides},
         super_users={side: _super_users(file, pair, side) for side in Side},
         schemas=_schemas(pair, mirror, facts),
-        verified=verifications(Evidence(pair.clients[Side.TARGET], file.name).read(), file),
     )
+    try:
+        lines = list(Evidence(pair.clients[Side.TARGET], file.name).read())
+    except LogUnavailable as error:  # such as a right that is missing
+        facts = dataclasses.replace(facts, verified_untold=str(error))
+    else:
+        facts = dataclasses.replace(facts, verified=verifications(lines, file))
     return dataclasses.replace(facts, seen=look())
 
 

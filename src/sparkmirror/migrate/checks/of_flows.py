@@ -124,6 +124,11 @@ def _clock(facts: Facts) -> Iterator[CheckFind]:
 
 
 def _verify(facts: Facts) -> Iterator[CheckFind]:
+    if facts.verified_untold:
+        yield unknown(
+            f"the migration's evidence can't be read: {facts.verified_untold}", "grant READ on it, or check again"
+        )
+        return
     for side, topic in facts.topics():
         flow = facts.seen.flows.get(side)
         read = facts.verified.get((flow.name, topic)) if flow is not None else None
