@@ -21,6 +21,7 @@ from kafka.structs import OffsetAndMetadata as KafkasOffset
 from kafka.structs import TopicPartition as KafkasPartition
 from lab import KafkaCluster, RealMirrorMaker
 from tests.support import mirror_process as mp
+from tests.support.members import joined
 
 from sparkmirror.client import GroupOffsets, OffsetAndMetadata, TopicPartition, translate_offsets
 from sparkmirror.client.group_sync import GroupSync, in_javas_words
@@ -113,15 +114,10 @@ def test_a_group_with_members_is_left_alone(
 ) -> None:
     group = f"{topic_name}-new"
     servers = target_cluster.bootstrap_servers
-    member = KafkaConsumer(topic, bootstrap_servers=servers, group_id=group, enable_auto_commit=False)
+    member = joined(servers, group, topic)
     client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(servers,)), "test")
     groups = Groups(client)
-
-    def is_stable() -> bool:
-        member.poll(3000)  # a join that is cut in two by the end of a poll may never end
-        return bool(member.assignment()) and groups.listed()[group].state == "Stable"
-
-    mp.wait_for(is_stable, 60, "the member has joined")
+    mp.wait_for(lambda: groups.listed()[group].state == "Stable", 60, "the group is stable")
     client.close()
     with caplog.at_level(logging.INFO):
         sync.tick()

@@ -11,9 +11,9 @@ import pytest
 from bench.producing import TOOLS
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka import KafkaConsumer
 from lab import Authority, KafkaCluster
 from tests.support import mirror_process as mp
+from tests.support.members import joined
 from tests.support.secure_clusters import of_cluster
 
 from sparkmirror.config import ClusterConfig, load_mm2_properties
@@ -227,11 +227,10 @@ def test_groups_of_both_consumer_protocols(
     classic, newer, commits = f"{topic}-classic", f"{topic}-newer", f"{topic}-commits"
     Groups(client).commit({commits: {(topic, 0): Committed(0)}})
     wanted = frozenset({(topic, 0), (topic, 1)})
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=source_cluster.bootstrap_servers, group_id=classic, client_id="shop"
-    )
-    with closing(consumer), kip_848_consumer(source_cluster, topic, newer, tmp_path / "newer.log"):
-        mp.wait_for(lambda: bool(consumer.poll(timeout_ms=200)) or bool(consumer.assignment()), 60, "classic")
+    with (
+        closing(joined(source_cluster.bootstrap_servers, classic, topic, client_id="shop")),
+        kip_848_consumer(source_cluster, topic, newer, tmp_path / "newer.log"),
+    ):
         mp.wait_for(lambda: [one.assigned for one in of(client, newer).members] == [wanted], 60, "newer")
         told = describe_groups(client, [classic, newer, commits, "none"])
         assert told.refused == {}

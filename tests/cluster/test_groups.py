@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer
 from lab import KafkaCluster
 from tests.support import mirror_process as mp
+from tests.support.members import joined
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
@@ -94,17 +94,9 @@ def force_version(monkeypatch: pytest.MonkeyPatch, api_key: int, newest: int) ->
 def test_a_live_group_is_left_alone_and_a_missing_partition_named(
     groups: Groups, topic: str, source_cluster: KafkaCluster
 ) -> None:
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=source_cluster.bootstrap_servers, group_id=topic, enable_auto_commit=False
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not consumer.assignment() or groups.listed()[topic].state != "Stable":
-            consumer.poll(timeout_ms=3000)
-            assert time.monotonic() < deadline
+    with closing(joined(source_cluster.bootstrap_servers, topic, topic)):
+        mp.wait_for(lambda: groups.listed()[topic].state == "Stable", 60, "the group is stable")
         assert groups.commit({topic: {(topic, 0): Committed(7)}}) == {topic: {(topic, 0): UNKNOWN_MEMBER}}
-    finally:
-        consumer.close()
     assert groups.committed([topic]).offsets == {topic: {}}
     outcome = groups.commit({topic: {(topic, 0): Committed(7), (topic, 9): Committed(1), ("none", 0): Committed(1)}})
     assert outcome == {topic: {(topic, 0): 0, (topic, 9): UNKNOWN_TOPIC, ("none", 0): UNKNOWN_TOPIC}}

@@ -7,12 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from lab import KafkaCluster
 from lab.zookeeper import ZooKeeperCluster
 from tests.support import mirror_process as mp
 from tests.support.fences import denied, deny
+from tests.support.members import joined
 from tests.support.settled_logs import settled_ends
 from tests.support.started import started
 
@@ -72,8 +73,7 @@ def test_old_brokers(cluster: KafkaCluster) -> None:
         assert (told.sets, told.unknown) == ((tied,), ())
 
         Groups(client).commit({"idle": {(topic, 0): Committed(0)}})
-        with closing(KafkaConsumer(topic, bootstrap_servers=servers, group_id="live", client_id="shop")) as consumer:
-            mp.wait_for(lambda: bool(consumer.poll(timeout_ms=200)) or bool(consumer.assignment()), 60, "it reads")
+        with closing(joined(servers, "live", topic, client_id="shop")):
             groups = describe_groups(client, ["live", "idle", "none"]).groups
         (member,) = groups["live"].members
         assert (member.client_id, member.assigned) == ("shop", frozenset({(topic, 0), (topic, 1)}))

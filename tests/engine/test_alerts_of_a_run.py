@@ -21,6 +21,7 @@ from lab.quotas import set_quota
 from tests.support import loss_tools as lt
 from tests.support import mirror_process as mp
 from tests.support.loaded_flow import running
+from tests.support.members import joined
 from tests.support.secure_clusters import of_cluster
 
 from sparkmirror.demo.ports import free_ports
@@ -385,20 +386,16 @@ def test_losses_before_and_after_a_restart(stage: Stage) -> None:
 @contextmanager
 def member(servers: str, group: str, topic: str) -> Iterator[None]:
     """Somebody reads as the group for the length of the context, and commits nothing."""
-    joined, ended = threading.Event(), threading.Event()
+    consumer, ended = joined(servers, group, topic), threading.Event()
 
     def read() -> None:
-        with closing(KafkaConsumer(bootstrap_servers=servers, group_id=group, enable_auto_commit=False)) as consumer:
-            consumer.subscribe([topic])
+        with closing(consumer):
             while not ended.is_set():
                 consumer.poll(200)
-                if consumer.assignment():
-                    joined.set()
 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     try:
-        assert joined.wait(60)
         yield
     finally:
         ended.set()

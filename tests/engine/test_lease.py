@@ -16,6 +16,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from lab import KafkaCluster
 from tests.support import mirror_process as mp
+from tests.support.members import joined
 from tests.support.started import started
 
 from sparkmirror.config.model import ClusterConfig
@@ -241,7 +242,7 @@ def test_a_holder_that_no_broker_answers_lets_go_by_its_own_clock(tmp_path: Path
 def test_another_kind_of_group_is_named_and_then_waited_for(
     target_cluster: KafkaCluster, topic_name: str, make_lease: MakeLease
 ) -> None:
-    other = KafkaConsumer(topic_name, bootstrap_servers=target_cluster.bootstrap_servers, group_id=f"{topic_name}-mm2")
+    other = joined(target_cluster.bootstrap_servers, f"{topic_name}-mm2", topic_name)
     stop = threading.Event()
 
     def take_part() -> None:
@@ -252,9 +253,6 @@ def test_another_kind_of_group_is_named_and_then_waited_for(
     member.start()
     try:
         deadline = time.monotonic() + 60
-        while not other.assignment():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
         lease = make_lease()
         while not lease.refused:
             assert time.monotonic() < deadline

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from group_flow import Cluster, GroupFlow, group_flows
-from kafka import KafkaConsumer
 from lab import KafkaCluster
+from tests.support.members import joined
 
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import segments_topic, turn_claim
@@ -73,14 +74,9 @@ def test_a_group_that_reads_at_the_target_is_left_alone(
     far.commit(topic_name, {(topic_name, 0): END + 3})
     assert duty(flow, topic_name, ended).standings[topic_name].state is GroupState.MOVED
     assert far.committed(topic_name)[topic_name, 0].offset == END + 3
-    consumer = KafkaConsumer(topic_name, bootstrap_servers=far.servers, group_id=topic_name, enable_auto_commit=False)
-    try:
-        while not consumer.assignment():
-            consumer.poll(timeout_ms=3000)
+    with closing(joined(far.servers, topic_name, topic_name)):
         assert duty(flow, topic_name, {}).standings[topic_name].state is GroupState.NOT_SYNCED
         assert duty(flow, topic_name, ended).standings[topic_name].state is GroupState.MOVED
-    finally:
-        consumer.close()
 
 
 def test_a_group_that_reads_what_came_back_is_left_alone(

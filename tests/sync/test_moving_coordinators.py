@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from group_flow import Cluster, GroupFlow, wait_for
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 from lab import KafkaCluster
+from tests.support.members import joined
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
@@ -106,10 +107,8 @@ def test_coordinators_are_killed_one_after_the_other(
 
     checkpoints = flow.checkpoints(topic_name)
     syncing = Syncing(checkpoints, flow.group_offsets(checkpoints))
-    consumer = KafkaConsumer(remote, bootstrap_servers=three.bootstrap_servers, group_id=live, enable_auto_commit=False)
+    consumer = joined(three.bootstrap_servers, live, remote)
     try:
-        while not consumer.assignment():
-            consumer.poll(timeout_ms=3000)
         consumer.position(TopicPartition(remote, 0))  # else there is nothing to commit
         consumer.commit()
         mine = far.committed(live)[remote, 0].offset

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from group_flow import Cluster, GroupFlow, console, from_offset, group_flows, wait_for
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from lab import KafkaCluster
+from tests.support.members import joined
 
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
@@ -376,19 +377,12 @@ def test_a_group_that_went_back_at_the_source_stays_at_the_target(copied: GroupF
     assert copied.target.committed(topic_name)["near.copied", 0].offset == 40
 
 
-def joined(cluster: Cluster, group: str, topic: str) -> KafkaConsumer:
-    consumer = KafkaConsumer(topic, bootstrap_servers=cluster.servers, group_id=group, enable_auto_commit=False)
-    while not consumer.assignment():
-        consumer.poll(timeout_ms=3000)
-    return consumer
-
-
 def test_a_live_group_is_left_alone_until_it_is_gone(copied: GroupFlow, topic_name: str) -> None:
     copied.source.commit(topic_name, {("copied", 0): 40})
     checkpoints = copied.checkpoints(topic_name)
     checkpoints.run()
     sync = copied.group_offsets(checkpoints)
-    consumer = joined(copied.target, topic_name, "near.copied")
+    consumer = joined(copied.target.servers, topic_name, "near.copied")
     try:
         sync.run()
         assert sync.standings[topic_name].state is GroupState.NOT_SYNCED
@@ -411,7 +405,7 @@ def test_a_member_that_joins_in_between_wins(
     sync = copied.group_offsets(checkpoints)
     before = sync._groups.listed()  # noqa: SLF001 - what it read a moment ago
     monkeypatch.setattr(sync._groups, "listed", lambda: before)  # noqa: SLF001
-    consumer = joined(copied.target, topic_name, "near.copied")
+    consumer = joined(copied.target.servers, topic_name, "near.copied")
     try:
         sync.run()
         assert sync.standings[topic_name].reason == "a member has joined it at far"
