@@ -10,7 +10,7 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, RangePlan
 from sparkmirror.frames.report import RangeReport, Unmatched
-from sparkmirror.frames.verify import Options
+from sparkmirror.frames.verify_options import Options
 
 SPAN = RangePlan(range=0, first_upstream=0, end_upstream=9, first_downstream=1, end_downstream=10)
 PLAN = PartitionPlan(

@@ -13,7 +13,7 @@ import pytest
 from record_batches import Record, batches
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.frames import Options, Verdict, Verification, verify_task
+from sparkmirror.frames import Options, Verdict, Verification, match_search, verify_task
 from sparkmirror.frames import stream_comparison as compare
 from sparkmirror.frames.ranges import LogPlan, Window
 from sparkmirror.frames.survey import FlowSurvey
@@ -78,7 +78,8 @@ def verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Verify:
 
         monkeypatch.setattr(verify_task, "_reader", reader)
         monkeypatch.setattr(FlowSurvey, "plan", plan)
-        monkeypatch.setattr(verify_module, "run_tasks", tasks)
+        for module in (verify_module, match_search):
+            monkeypatch.setattr(module, "run_tasks", tasks)
         monkeypatch.setattr(verify_module, "parked", lambda flow: {})
         monkeypatch.setattr(verify_module, "settings_of", lambda spark: {})
         return cast("Verification", verify_module.run_verification(session, config, Options()))

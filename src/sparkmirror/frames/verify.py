@@ -1,36 +1,29 @@
-"""A verification: plan, compare by range in Spark jobs, search, and judge.
-
-The search looks for unmatched records' keys and contents.
-"""
+"""A verification: plan, compare ranges in Spark jobs, search for matches, judge."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import json
 import logging
 import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkmirror.chunks import chunks
-from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.config import MirrorConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.config.spark_guards import guard_secrets
 from sparkmirror.errors import ClusterUnreachable, ConfigError, SetupError, SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.frames.due import GONE, NO_PARTITION, NOT_COPIED, PARKED, CountOrder, count_records, parked
 from sparkmirror.frames.journal import Journal
-from sparkmirror.frames.judge import Cleaning, Judged, KeysSeen, Placed, judge
-from sparkmirror.frames.listed_offsets import ends_now, reads_transactions
-from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan, PartitionPlan, RangePlan, Window
+from sparkmirror.frames.judge import Cleaning, Judged, Placed, judge
+from sparkmirror.frames.listed_offsets import reads_transactions
+from sparkmirror.frames.match_search import MatchSearch
+from sparkmirror.frames.ranges import LogPlan, PartitionPlan, RangePlan
 from sparkmirror.frames.report import (
     SOURCE,
     TARGET,
@@ -38,14 +31,13 @@ from sparkmirror.frames.report import (
     Kind,
     PartitionResult,
     RangeReport,
-    Side,
     Verification,
 )
-from sparkmirror.frames.survey import ABSENT, Due, FlowSurvey, Scope
-from sparkmirror.frames.verify_task import Answer, CompareOrder, LookOrder, Wanted, compare_range, look, run_tasks
+from sparkmirror.frames.survey import ABSENT, Due, FlowSurvey
+from sparkmirror.frames.verify_options import Options, Progress
+from sparkmirror.frames.verify_task import Answer, CompareOrder, compare_range, run_tasks
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.engine.session import settings_of
-from sparkmirror.policy import NamePatterns
 
 DIFFERENCES = (
     "flow string, topic string, target_topic string, partition int, kind string, upstream long, downstream long, "
@@ -66,88 +58,6 @@ _JOBS = 2
 
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """A verification's options; by default, all the flows' copies are compared."""
-
-    topics: str | tuple[str, ...] = ()
-    """Regexes, or a single one; a source topic's whole name must match one."""
-    from_offset: int | None = None
-    """First source offset to compare."""
-    to_offset: int | None = None
-    """First source offset not to compare."""
-    from_time: datetime | None = None
-    """Earliest time, by the source's timestamps.
-
-    The offset is found as `KafkaConsumer.offsets_for_times` does.
-    """
-    to_time: datetime | None = None
-    sample: float | None = None
-    """Share of the ranges to compare, chosen at random."""
-    seed: int = 0
-    """Seed for the random choice."""
-    resume: Path | None = None
-    """Journal to resume; ranges in the journal are not compared again."""
-    limit: int = 100
-    """Most differences to list for each partition; all differences are counted."""
-
-    def __post_init__(self) -> None:
-        if self.sample is not None and not 0 < self.sample <= 1:
-            raise ConfigError("a share must be above 0 and at most 1", origin="--sample", key=str(self.sample))
-        if (self.from_offset is not None or self.to_offset is not None) and (self.from_time or self.to_time):
-            raise ConfigError("give offsets or times, not both", origin="--from-offset, --from-time")
-        if self.from_offset is not None and self.to_offset is not None and self.from_offset >= self.to_offset:
-            raise ConfigError("no offset is from there to there", origin="--from-offset, --to-offset")
-        if self.from_time is not None and self.to_time is not None and self.from_time >= self.to_time:
-            raise ConfigError("no time is from there to there", origin="--from-time, --to-time")
-
-    @property
-    def is_of_now(self) -> bool:
-        """True if all offsets are compared, and none was before."""
-        bounds = (self.from_offset, self.to_offset, self.from_time, self.to_time, self.resume)
-        return all(bound is None for bound in bounds)
-
-    @property
-    def _patterns(self) -> tuple[str, ...]:
-        return (self.topics,) if isinstance(self.topics, str) else self.topics
-
-    def scope(self) -> Scope:
-        try:
-            topics = NamePatterns(self._patterns or (".*",))
-        except ValueError as error:
-            raise ConfigError(str(error), origin="--topics") from error
-        return Scope(
-            topics=topics.accepts,
-            offsets=Window(self.from_offset, self.to_offset),
-            from_ms=_millis(self.from_time),
-            to_ms=_millis(self.to_time),
-        )
-
-    def words(self, flows: Iterable[FlowConfig]) -> str:
-        """Return a text that is equal for equal verifications."""
-        named = {flow.name: [*flow.source.bootstrap_servers, *flow.target.bootstrap_servers] for flow in flows}
-        times = [str(self.from_time), str(self.to_time)]
-        offsets = [self.from_offset, self.to_offset]
-        return json.dumps([named, self._patterns, offsets, times, self.sample, self.seed])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """A verification's progress; rates are since its begin."""
-
-    phase: str
-    """`comparing` or `looking into differences`."""
-    done: int
-    """Number of finished tasks, including tasks in the journal."""
-    total: int
-    records: int
-    bytes: int
-    """Source bytes that were read in this run."""
-    unmatched: int
-    elapsed_s: float
-    eta_s: float | None
 
 
 def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = None) -> DataFrame:
@@ -440,7 +350,14 @@ class _VerifyRun:
             [Placed(report.range, record) for report in reports for record in report.unmatched] for reports in by_plan
         ]
         now_ms = int(time.time() * 1000)
-        seen, changed = self._look_for(plans, placed)
+        self._began = time.monotonic()
+        search = MatchSearch(
+            spark=self._spark,
+            flows=self._flows,
+            tasks=self._slots * _TASKS_A_SLOT,
+            tell=lambda done, total: self._tell("looking into differences", done, total, total),
+        )
+        seen, changed = search.run(plans, placed)
         results: list[PartitionResult] = []
         differences: list[Difference] = []
         for index, plan in enumerate(plans):
@@ -485,82 +402,6 @@ class _VerifyRun:
             )
         return Verification(tuple(results), tuple(differences), len(chosen), all_ranges)
 
-    def _look_for(
-        self, plans: Sequence[PartitionPlan], placed: Sequence[Sequence[Placed]]
-    ) -> tuple[list[dict[Side, KeysSeen]], dict[int, list[str]]]:
-        """Return unmatched records' keys and contents that both logs hold.
-
-        Also return the reasons for partitions whose logs could not be searched. Keys are also looked for in records
-        written after the plan: such a record is a reason why a cleaner may have taken an earlier record.
-        """
-        wanted: list[Wanted] = []
-        orders: list[tuple[int, Side, str]] = []
-        cleaned: dict[int, PartitionPlan] = {}
-        for index, (plan, unmatched) in enumerate(zip(plans, placed, strict=True)):
-            compacted = plan.source.compacted or plan.target.compacted
-            keys = {entry.record.key for entry in unmatched if compacted and entry.record.key >= 0}
-            contents = {entry.record.content for entry in unmatched if entry.record.side == TARGET}
-            wanted.append(Wanted(keys=frozenset(keys), contents=frozenset(contents)))
-            if keys or contents:
-                orders += self._look_orders(plan, index, SOURCE, plan.source.start, plan.source.end)
-            if keys:
-                orders += self._look_orders(plan, index, TARGET, plan.target.start, plan.target.end)
-                cleaned[index] = plan
-        for (index, side), end in self._ends_now(cleaned).items():
-            planned = (plans[index].source if side == SOURCE else plans[index].target).end
-            orders += self._look_orders(plans[index], index, side, planned, end, keys_only=True)
-        seen: list[dict[Side, KeysSeen]] = [{SOURCE: KeysSeen(), TARGET: KeysSeen()} for _ in plans]
-        changed: dict[int, list[str]] = defaultdict(list)
-        self._began = time.monotonic()
-        size = self._slots * _TASKS_A_SLOT
-        for start in range(0, len(orders), size):
-            chunk = orders[start : start + size]
-            self._tell("looking into differences", start, len(orders), len(orders))
-            asked = {index: wanted[index] for index, _, _ in chunk}
-            answers = run_tasks(self._spark, [order for _, _, order in chunk], functools.partial(look, asked))
-            for (index, side, _), answer in zip(chunk, answers, strict=True):
-                if answer.failed:
-                    raise ClusterUnreachable(answer.failed)
-                seen[index][side].add(answer.seen())
-                if answer.changed:
-                    changed[index].append(answer.changed)
-        return seen, changed
-
-    def _look_orders(
-        self, plan: PartitionPlan, index: int, side: Side, first: int, end: int, *, keys_only: bool = False
-    ) -> Iterator[tuple[int, Side, str]]:
-        flow = self._flows[plan.flow]
-        step = max(int(RANGE_BYTES / max(plan.bytes_per_offset, 1e-3)), 1)
-        for start in range(first, end, step):
-            order = LookOrder(
-                cluster=flow.source if side == SOURCE else flow.target,
-                log=plan.source if side == SOURCE else plan.target,
-                partition=plan.partition,
-                read_committed=plan.isolation == "read_committed" if side == SOURCE else reads_transactions(flow),
-                timestamps=plan.timestamps,
-                first=start,
-                end=min(start + step, end),
-                wanted=index,
-                keys_only=keys_only,
-                target_topic=plan.target.topic,
-                transforms=flow.connect_transforms if side == SOURCE else {},
-            )
-            yield index, side, order.model_dump_json(context=REVEAL)
-
-    def _ends_now(self, plans: Mapping[int, PartitionPlan]) -> dict[tuple[int, Side], int]:
-        """Return both logs' present ends; missing partitions are left out."""
-        ends: dict[tuple[int, Side], int] = {}
-        for flow in self._flows.values():
-            isolation = int(flow.fetch.isolation_level == "read_committed")
-            ours = {(p.source.topic, p.partition): index for index, p in plans.items() if p.flow == flow.name}
-            theirs = {(p.target.topic, p.partition): index for index, p in plans.items() if p.flow == flow.name}
-            ends |= {
-                (ours[partition], SOURCE): end for partition, end in ends_now(flow.source, ours, isolation).items()
-            }
-            at_target = ends_now(flow.target, theirs, int(reads_transactions(flow)))
-            ends |= {(theirs[partition], TARGET): end for partition, end in at_target.items()}
-        return ends
-
 
 def _without_tail(
     plan: PartitionPlan, reports: Sequence[RangeReport], judged: Sequence[Judged]
@@ -599,7 +440,3 @@ def _damage(reports: Iterable[RangeReport]) -> Iterator[str]:
 
 def _cleaning(log: LogPlan, now_ms: int) -> Cleaning:
     return Cleaning(log.compacted, now_ms - log.tombstones_kept_ms)
-
-
-def _millis(when: datetime | None) -> int | None:
-    return None if when is None else int(when.timestamp() * 1000)
