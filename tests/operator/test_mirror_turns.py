@@ -261,6 +261,18 @@ def test_given_to_another_class_its_objects_go() -> None:
     assert set(api.objects) == {MIRROR_PATH, object_path("Pod", KEY.namespace, "ours-mirror-0")}
 
 
+def test_objects_that_another_operator_made_stay() -> None:
+    api = MemoryApi(mirror(), pod(0))
+    ours, theirs = (mirror_turns(api, told(COPYING), class_name=name) for name in ("sparkmirror", "another"))
+    ours()
+    api.objects[MIRROR_PATH]["metadata"]["annotations"] = {CLASS: "another"}
+    theirs()
+    made = set(api.objects)
+    before = api.changes
+    assert ours()
+    assert (set(api.objects), api.changes) == (made, before)
+
+
 def test_it_is_held_beside_an_older_strimzi_resource_of_its_flow() -> None:
     older = resource()
     older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"

@@ -12,7 +12,7 @@ from sparkmirror.events import Event
 from sparkmirror.operator.connect_turn import ConnectTurn
 from sparkmirror.operator.kube import Api, kind_path, object_path, resource_path
 from sparkmirror.operator.mirror_turn import MirrorTurn
-from sparkmirror.operator.names import MIRROR, STRIMZI, Key, component, is_ours
+from sparkmirror.operator.names import CLASS, MIRROR, STRIMZI, Key, annotations_of, component, is_ours
 from sparkmirror.operator.objects import KINDS, STRIMZI_PODS, object_name, strangers
 from sparkmirror.operator.peers import Peers, Sharing
 from sparkmirror.operator.pod_flows import AskPod, pod_snapshot
@@ -89,6 +89,8 @@ class Turns:
             result = self._api.get(path)
             if result is None or strangers(result, key.name):
                 continue
+            if annotations_of(result).get(CLASS, self._settings.class_name) != self._settings.class_name:
+                continue  # made by the other class's operator
             owners = result["metadata"].get("ownerReferences") or ()
             if any(owner.get("uid") == uid for owner in owners):
                 self._api.delete(path)
