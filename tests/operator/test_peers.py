@@ -28,8 +28,9 @@ def created(at: str, name: str = KEY.name, change: Callable[[dict[str, Any]], ob
     return tree
 
 
-def other(at: str = LATE, namespace: str = KEY.namespace, **target: str) -> dict[str, Any]:
+def other(at: str = LATE, namespace: str = KEY.namespace, source: str = "us", **target: str) -> dict[str, Any]:
     tree = created(at, OTHER.name, lambda spec: spec["target"].update(target))
+    tree["spec"]["mirrors"][0]["source"]["alias"] = source
     tree["metadata"]["namespace"] = namespace
     return tree
 
@@ -44,9 +45,10 @@ def test_what_two_resources_share_is_named() -> None:
     ours = created(EARLY)
     every = shared(ours, other())
     assert every.startswith("groupId ours-groupId, configStorageTopic ours-configStorageTopic, ")
-    assert shared(ours, other(**OWN)) == ""
+    assert shared(ours, other(**OWN, source="asia")) == ""
+    assert shared(ours, other(**OWN)) == "group us-mm2"
     assert shared(ours, other(**OWN | {"groupId": "ours-groupId"})) == "groupId ours-groupId"
-    crossed = other(**OWN | {"statusStorageTopic": "ours-offsetStorageTopic"})
+    crossed = other(**OWN | {"statusStorageTopic": "ours-offsetStorageTopic"}, source="asia")
     assert shared(ours, crossed) == "offsetStorageTopic ours-offsetStorageTopic"
     assert shared(ours, other(bootstrapServers="eu2:9092")) == ""
     assert shared(ours, other(bootstrapServers="away:9092, EU:9092")) == every
@@ -120,7 +122,7 @@ def test_the_later_one_is_held_and_both_are_named() -> None:
     assert "kafka/other uses the same groupId ours-groupId" in peers.sharing(KEY, ours).later[0]
     assert peers.sharing(KEY, ours).earlier == ""
     assert "kafka/ours uses the same" in peers.sharing(OTHER, theirs).earlier
-    assert peers.see(OTHER, other(LATE, **OWN)) == {KEY}, "the first one is told that nothing is shared any more"
+    assert peers.see(OTHER, other(LATE, **OWN, source="asia")) == {KEY}, "the first one is told that nothing is shared any more"
     assert peers.sharing(KEY, ours).later == ()
     peers.see(OTHER, theirs)
     assert peers.see(KEY, None) == {OTHER}, "the other may continue when the first one is gone"

@@ -1,7 +1,7 @@
 """Resources that would share a group or a storage topic at one target.
 
-Two resources in one group would overwrite each other's connectors for ever, so only the older resource runs. Mirrors
-for one flow would stand by for each other, with different files.
+Two resources in one group would overwrite each other's connectors for ever, so only the older resource runs. Resources
+for one flow would stand by for each other, with different settings.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Use:
         words = [" ".join(self.group)] if self.group[1] == other.group[1] else []
         if not words and (self.group[1] in other.leases or other.group[1] in self.leases):
             words = [" ".join(self.group if self.group[1] in other.leases else other.group)]
+        if not words and (both := self.leases & other.leases):
+            words = [f"group {min(both)}"]
         theirs = set(other.topics.values())
         words += [f"{field} {name}" for field, name in self.topics.items() if name in theirs]
         return ", ".join(words)
