@@ -122,7 +122,9 @@ def test_the_later_one_is_held_and_both_are_named() -> None:
     assert "kafka/other uses the same groupId ours-groupId" in peers.sharing(KEY, ours).later[0]
     assert peers.sharing(KEY, ours).earlier == ""
     assert "kafka/ours uses the same" in peers.sharing(OTHER, theirs).earlier
-    assert peers.see(OTHER, other(LATE, **OWN, source="asia")) == {KEY}, "the first one is told that nothing is shared any more"
+    assert peers.see(OTHER, other(LATE, **OWN, source="asia")) == {KEY}, (
+        "the first one is told that nothing is shared any more"
+    )
     assert peers.sharing(KEY, ours).later == ()
     peers.see(OTHER, theirs)
     assert peers.see(KEY, None) == {OTHER}, "the other may continue when the first one is gone"
