@@ -6,7 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from tests.support.operated import KEY, PATH, PROPERTIES, SOURCE, MemoryApi, mirror, properties, resource, secret, turns
+from tests.support.operated import (
+    KEY,
+    PATH,
+    PROPERTIES,
+    SETTINGS,
+    SOURCE,
+    MemoryApi,
+    mirror,
+    properties,
+    resource,
+    secret,
+    turns,
+)
 from tests.support.served_api import ServedApi
 
 from sparkmirror.operator.names import CLASS, MIRROR, Key
@@ -14,6 +26,8 @@ from sparkmirror.operator.peers import Peers, connect_names
 from sparkmirror.operator.plan import make_plan
 from sparkmirror.operator.references import Contents, ObjectReference
 from sparkmirror.operator.rest import ConnectRest
+from sparkmirror.operator.turn import Turns
+from sparkmirror.operator.turn_settings import Condition, Memory
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 OTHER = Key(KEY.namespace, "other")
@@ -129,6 +143,20 @@ def test_the_later_one_is_held_and_both_are_named() -> None:
     peers.see(OTHER, theirs)
     assert peers.see(KEY, None) == {OTHER}, "the other may continue when the first one is gone"
     assert peers.sharing(OTHER, theirs).earlier == ""
+
+
+def test_a_resource_that_went_unseen_holds_no_other(served: ServedApi) -> None:
+    api, peers, memory = MemoryApi(secret()), Peers("sparkmirror"), Memory(condition=Condition("Ready", ""))
+    ours, theirs = created(EARLY), other(LATE)
+    peers.see(KEY, ours)
+    peers.see(OTHER, theirs)
+    turn = Turns(api, lambda _: ConnectRest(served.url), SETTINGS, peers)
+    assert turn.take(KEY, memory)
+    assert peers.sharing(OTHER, theirs).earlier == ""
+    assert memory.condition is None
+    api.objects[PATH] = ours
+    turn.take(KEY, memory)
+    assert peers.sharing(OTHER, theirs).earlier, "it is there again"
 
 
 def test_of_two_created_at_once_the_first_by_name_runs() -> None:

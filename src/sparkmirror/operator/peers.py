@@ -221,6 +221,19 @@ class Peers:
             other.key for other in others for each in (before, names) if each is not None and each.shared_with(other)
         }
 
+    def knows(self, key: Key) -> bool:
+        """True if the resource is there, as far as reported."""
+        with self._lock:
+            return key in self._known
+
+    def miss(self, key: Key) -> None:
+        """Drop the names of a resource that a turn did not find.
+
+        A turn that finds it again brings them back, other than after `see`.
+        """
+        with self._lock:
+            self._names.pop(key, None)
+
     def sharing(self, key: Key, resource: Mapping[str, Any]) -> Sharing:
         """Return the resources that share names with this one.
 

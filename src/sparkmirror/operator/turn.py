@@ -50,7 +50,10 @@ class Turns:
         """
         path = kind_path(key, self._settings.versions[key.kind])
         resource = self._api.get(path)
+        if resource is None:
+            self._peers.miss(key)  # the watch may have missed its end
         if resource is None or resource["metadata"].get("deletionTimestamp"):
+            memory.condition = None
             return True
         if not is_ours(resource, self._settings.class_name):
             self._leave(resource, key)
