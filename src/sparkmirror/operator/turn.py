@@ -127,7 +127,6 @@ class Turns:
         """Warn by an event and a log line: the status belongs to the other manager."""
         if reason == memory.said:
             return
-        memory.said = reason
         log.warning("%s: left alone: %s", key, reason, extra=Event.RESOURCE_LEFT_ALONE.extra)
         metadata = resource["metadata"]
         now = datetime.now(UTC).strftime(TIME)
@@ -151,3 +150,4 @@ class Turns:
             "count": 1,
         }
         self._api.create(object_path("Event", key.namespace), event)
+        memory.said = reason
