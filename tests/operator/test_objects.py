@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,12 @@ from sparkmirror.operator.references import Contents, ObjectReference
 from sparkmirror.operator.workload import connect_workload
 
 CONTENTS: Contents = {ObjectReference("Secret", "mirror-user"): {"password": b"hush"}}
-AROUND = Circumstances("registry/sparkmirror:1", "sparkmirror", {"app": "operator"}, "operators")
+AROUND = Circumstances(
+    image="registry/sparkmirror:1",
+    class_name="sparkmirror",
+    operator_labels={"app": "operator"},
+    operator_namespace="operators",
+)
 
 
 def objects(tree: dict[str, Any], contents: Contents = CONTENTS, around: Circumstances = AROUND) -> dict[str, Any]:
@@ -158,6 +164,6 @@ def test_the_rest_interface_is_for_pods_and_the_operator_only() -> None:
 
 @pytest.mark.parametrize("at", ["", "2026-01-01T00:00:00Z"])
 def test_pods_that_are_asked_for_again(at: str) -> None:
-    around = Circumstances("image", "sparkmirror", {}, "operators", at)
+    around = replace(AROUND, rolled_at=at)
     stamps = objects(resource(), around=around)["Deployment"]["spec"]["template"]["metadata"]["annotations"]
     assert stamps.get("sparkmirror.io/rolled-at", "") == at

@@ -49,7 +49,11 @@ def apply_objects(
     if roll:
         rolled_at = datetime.now(UTC).strftime(TIME)
     around = Circumstances(
-        settings.image, settings.class_name, settings.operator_labels, settings.operator_namespace, rolled_at
+        image=settings.image,
+        class_name=settings.class_name,
+        operator_labels=settings.operator_labels,
+        operator_namespace=settings.operator_namespace,
+        rolled_at=rolled_at,
     )
     for manifest in desired_objects(resource, key, workload, around):
         deployed = api.apply(manifest)

@@ -39,7 +39,7 @@ _STRATEGIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
     """Further inputs to the desired objects, besides the resource and its workload."""
 

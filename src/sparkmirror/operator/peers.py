@@ -49,8 +49,8 @@ class Use:
         words = [" ".join(self.group)] if self.group[1] == other.group[1] else []
         if not words and (self.group[1] in other.leases or other.group[1] in self.leases):
             words = [" ".join(self.group if self.group[1] in other.leases else other.group)]
-        if not words and (both := self.leases & other.leases):
-            words = [f"group {min(both)}"]
+        if not words and (leases := self.leases & other.leases):
+            words = [f"group {min(leases)}"]
         theirs = set(other.topics.values())
         words += [f"{field} {name}" for field, name in self.topics.items() if name in theirs]
         return ", ".join(words)
