@@ -357,6 +357,16 @@ def test_notes_claim_nothing(form: str, count: int, cluster: KubeCluster) -> Non
 
 
 @full
+@pytest.mark.parametrize("name", ["sparkmirror", "another"])
+def test_the_operators_notes_say_which_resources_it_runs(name: str) -> None:
+    words = ("--dry-run=client", "--set", f"class={name}", "-n", KEY.namespace)
+    notes = run_helm("install", "ours", str(DEPLOY / "helm" / "sparkmirror-operator"), *words).partition("NOTES:")[2]
+    assert f"the annotation sparkmirror.io/class={name}" in notes
+    assert ("a Mirror also without one" in notes) is (name == "sparkmirror")
+    assert "kubectl get mirrors --all-namespaces\n" in notes
+
+
+@full
 def test_notes_say_how_to_see_the_workers(cluster: KubeCluster) -> None:
     words = ("--dry-run=server", *VARIANTS["workers"], "-n", KEY.namespace, "--kubeconfig", cluster.kubeconfig)
     notes = run_helm("install", "ours", CHART, *words).partition("NOTES:")[2]

@@ -71,6 +71,7 @@ def numbered(number: int) -> dict[str, Any]:
     def change(spec: dict[str, Any]) -> None:
         spec["replicas"] = REPLICAS
         spec["target"] |= {name: f"ours-{number}-{name}" for name in spec["target"] if name.endswith(("Topic", "Id"))}
+        spec["target"]["bootstrapServers"] = f"eu-{number}:9092"
         spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
         labels = {"matchLabels": {"strimzi.io/cluster": f"ours-{number}"}}
         spec["template"] = {"pod": {"topologySpreadConstraints": [{**spread, "labelSelector": labels}]}}

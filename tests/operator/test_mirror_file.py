@@ -62,6 +62,18 @@ def test_fields_stand_for_keys() -> None:
     assert named_secrets(spec, "kafka") == (CA, USER)
 
 
+def test_further_providers_are_beside_the_one_of_the_secrets() -> None:
+    further = {"config.providers": "env, secrets", "config.providers.env.class": "EnvVarConfigProvider"}
+    spec = fields(settings=further)
+    text = file_text(spec, MIRROR_KEY, CONTENTS)
+    assert [line for line in text.splitlines() if line.startswith("config.providers=")] == [
+        "config.providers=secrets, env"
+    ]
+    assert read_mirror(text, spec, MIRROR_KEY).warnings == ()
+    without = {"clusters": spec["clusters"][:1], "settings": further}
+    assert "config.providers=env, secrets\n" in file_text(without, MIRROR_KEY, {})
+
+
 @pytest.mark.parametrize("missing", [USER, CA])
 def test_a_missing_secret_is_named(missing: ObjectReference) -> None:
     contents = {reference: values for reference, values in CONTENTS.items() if reference != missing}

@@ -144,9 +144,11 @@ def test_the_time_of_a_condition_is_that_of_its_change() -> None:
 
 def test_a_wrong_file_is_told_and_what_runs_continues() -> None:
     api = MemoryApi(mirror(), pod(0))
-    turn = mirror_turns(api, told(COPYING))
+    flows: list[Flow | None] = [COPYING]
+    turn = mirror_turns(api, lambda address: told(*flows)(address))
     turn()
     deployed = api.of("Deployment", "ours-mirror")
+    flows[0] = replace(COPYING, state=FlowState.HELD_UP, lag=9000, lag_s=600.0)
     api.objects[MIRROR_PATH]["spec"]["properties"] = PROPERTIES + "tasks.max = many\nus->eu.topics = (\n"
     assert not turn()
     state, reason, message = ready(api)
@@ -155,7 +157,12 @@ def test_a_wrong_file_is_told_and_what_runs_continues() -> None:
     assert "us->eu.topics" in message, "all mistakes at once"
     assert "/tmp" not in message
     assert api.of("Deployment", "ours-mirror") == deployed
-    assert api.status["mirrors"], "as they were known last"
+    assert api.status["mirrors"] == [{"name": "us->eu", "state": "held up", "lag": 9000, "lagSeconds": 600}]
+    assert (api.status["state"], api.status["lagSeconds"]) == ("held up", 600)
+    flows[0] = None
+    assert not turn()
+    assert ready(api)[1] == "InvalidFile"
+    assert not {"mirrors", "state", "lagSeconds"} & api.status.keys(), "no pod tells them"
 
 
 def test_a_key_without_effect_is_told() -> None:
@@ -259,6 +266,18 @@ def test_given_to_another_class_its_objects_go() -> None:
     api.objects[MIRROR_PATH]["metadata"]["annotations"] = {CLASS: "another"}
     turn()
     assert set(api.objects) == {MIRROR_PATH, object_path("Pod", KEY.namespace, "ours-mirror-0")}
+
+
+def test_objects_that_another_operator_made_stay() -> None:
+    api = MemoryApi(mirror(), pod(0))
+    ours, theirs = (mirror_turns(api, told(COPYING), class_name=name) for name in ("sparkmirror", "another"))
+    ours()
+    api.objects[MIRROR_PATH]["metadata"]["annotations"] = {CLASS: "another"}
+    theirs()
+    made = set(api.objects)
+    before = api.changes
+    assert ours()
+    assert (set(api.objects), api.changes) == (made, before)
 
 
 def test_it_is_held_beside_an_older_strimzi_resource_of_its_flow() -> None:

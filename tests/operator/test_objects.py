@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,12 @@ from sparkmirror.operator.references import Contents, ObjectReference
 from sparkmirror.operator.workload import connect_workload
 
 CONTENTS: Contents = {ObjectReference("Secret", "mirror-user"): {"password": b"hush"}}
-AROUND = Circumstances("registry/sparkmirror:1", {"app": "operator"}, "operators")
+AROUND = Circumstances(
+    image="registry/sparkmirror:1",
+    class_name="sparkmirror",
+    operator_labels={"app": "operator"},
+    operator_namespace="operators",
+)
 
 
 def objects(tree: dict[str, Any], contents: Contents = CONTENTS, around: Circumstances = AROUND) -> dict[str, Any]:
@@ -32,7 +38,9 @@ def pod(tree: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 names = st.dictionaries(
-    st.sampled_from(["team", "strimzi.io/cluster", "app.kubernetes.io/managed-by", "strimzi.io/kind", "a/b"]),
+    st.sampled_from(
+        ["team", "strimzi.io/cluster", "app.kubernetes.io/managed-by", "strimzi.io/kind", "sparkmirror.io/class", "a/b"]
+    ),
     st.sampled_from(["x", "theirs"]),
 )
 metadata = st.fixed_dictionaries({"labels": names, "annotations": names})
@@ -55,6 +63,7 @@ def test_whatever_a_template_says_they_belong_together(template: dict[str, Any],
     for item in made.values():
         assert item["metadata"]["namespace"] == KEY.namespace
         assert item["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "sparkmirror-operator"
+        assert item["metadata"]["annotations"]["sparkmirror.io/class"] == "sparkmirror"
         assert [owner["uid"] for owner in item["metadata"]["ownerReferences"]] == ["0815"]
     deployment = made["Deployment"]["spec"]
     labels = deployment["template"]["metadata"]["labels"]
@@ -155,6 +164,6 @@ def test_the_rest_interface_is_for_pods_and_the_operator_only() -> None:
 
 @pytest.mark.parametrize("at", ["", "2026-01-01T00:00:00Z"])
 def test_pods_that_are_asked_for_again(at: str) -> None:
-    around = Circumstances("image", {}, "operators", at)
+    around = replace(AROUND, rolled_at=at)
     stamps = objects(resource(), around=around)["Deployment"]["spec"]["template"]["metadata"]["annotations"]
     assert stamps.get("sparkmirror.io/rolled-at", "") == at

@@ -6,7 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from tests.support.operated import KEY, PATH, PROPERTIES, SOURCE, MemoryApi, mirror, properties, resource, secret, turns
+from tests.support.operated import (
+    KEY,
+    PATH,
+    PROPERTIES,
+    SETTINGS,
+    SOURCE,
+    MemoryApi,
+    mirror,
+    properties,
+    resource,
+    secret,
+    turns,
+)
 from tests.support.served_api import ServedApi
 
 from sparkmirror.operator.names import CLASS, MIRROR, Key
@@ -14,6 +26,8 @@ from sparkmirror.operator.peers import Peers, connect_names
 from sparkmirror.operator.plan import make_plan
 from sparkmirror.operator.references import Contents, ObjectReference
 from sparkmirror.operator.rest import ConnectRest
+from sparkmirror.operator.turn import Turns
+from sparkmirror.operator.turn_settings import Condition, Memory
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 OTHER = Key(KEY.namespace, "other")
@@ -28,8 +42,9 @@ def created(at: str, name: str = KEY.name, change: Callable[[dict[str, Any]], ob
     return tree
 
 
-def other(at: str = LATE, namespace: str = KEY.namespace, **target: str) -> dict[str, Any]:
+def other(at: str = LATE, namespace: str = KEY.namespace, source: str = "us", **target: str) -> dict[str, Any]:
     tree = created(at, OTHER.name, lambda spec: spec["target"].update(target))
+    tree["spec"]["mirrors"][0]["source"]["alias"] = source
     tree["metadata"]["namespace"] = namespace
     return tree
 
@@ -44,9 +59,10 @@ def test_what_two_resources_share_is_named() -> None:
     ours = created(EARLY)
     every = shared(ours, other())
     assert every.startswith("groupId ours-groupId, configStorageTopic ours-configStorageTopic, ")
-    assert shared(ours, other(**OWN)) == ""
+    assert shared(ours, other(**OWN, source="asia")) == ""
+    assert shared(ours, other(**OWN)) == "group us-mm2"
     assert shared(ours, other(**OWN | {"groupId": "ours-groupId"})) == "groupId ours-groupId"
-    crossed = other(**OWN | {"statusStorageTopic": "ours-offsetStorageTopic"})
+    crossed = other(**OWN | {"statusStorageTopic": "ours-offsetStorageTopic"}, source="asia")
     assert shared(ours, crossed) == "offsetStorageTopic ours-offsetStorageTopic"
     assert shared(ours, other(bootstrapServers="eu2:9092")) == ""
     assert shared(ours, other(bootstrapServers="away:9092, EU:9092")) == every
@@ -120,11 +136,27 @@ def test_the_later_one_is_held_and_both_are_named() -> None:
     assert "kafka/other uses the same groupId ours-groupId" in peers.sharing(KEY, ours).later[0]
     assert peers.sharing(KEY, ours).earlier == ""
     assert "kafka/ours uses the same" in peers.sharing(OTHER, theirs).earlier
-    assert peers.see(OTHER, other(LATE, **OWN)) == {KEY}, "the first one is told that nothing is shared any more"
+    assert peers.see(OTHER, other(LATE, **OWN, source="asia")) == {KEY}, (
+        "the first one is told that nothing is shared any more"
+    )
     assert peers.sharing(KEY, ours).later == ()
     peers.see(OTHER, theirs)
     assert peers.see(KEY, None) == {OTHER}, "the other may continue when the first one is gone"
     assert peers.sharing(OTHER, theirs).earlier == ""
+
+
+def test_a_resource_that_went_unseen_holds_no_other(served: ServedApi) -> None:
+    api, peers, memory = MemoryApi(secret()), Peers("sparkmirror"), Memory(condition=Condition("Ready", ""))
+    ours, theirs = created(EARLY), other(LATE)
+    peers.see(KEY, ours)
+    peers.see(OTHER, theirs)
+    turn = Turns(api, lambda _: ConnectRest(served.url), SETTINGS, peers)
+    assert turn.take(KEY, memory)
+    assert peers.sharing(OTHER, theirs).earlier == ""
+    assert memory.condition is None
+    api.objects[PATH] = ours
+    turn.take(KEY, memory)
+    assert peers.sharing(OTHER, theirs).earlier, "it is there again"
 
 
 def test_of_two_created_at_once_the_first_by_name_runs() -> None:

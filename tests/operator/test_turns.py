@@ -79,6 +79,20 @@ def test_never_beside_strimzis_own(served: ServedApi) -> None:
     assert api.conditions() == [("Ready", "")]
 
 
+def test_an_event_that_the_api_refuses_is_tried_again(served: ServedApi) -> None:
+    theirs = {"kind": "Deployment", "metadata": {"name": "ours-mirrormaker2", "labels": {}}, "spec": {}}
+    api = MemoryApi(resource(), secret(), theirs)
+    turn = turns(api, rest(served))
+    events = object_path("Event", KEY.namespace)
+    api.refused[events] = KubeRefused(500, "not now")
+    with pytest.raises(KubeRefused):
+        turn()
+    api.refused.clear()
+    turn()
+    turn()
+    assert len([path for path in api.objects if path.startswith(events)]) == 1
+
+
 def test_an_object_of_somebody_elses_is_not_overwritten(served: ServedApi) -> None:
     theirs = {"kind": "Deployment", "metadata": {"name": "ours-mirrormaker2", "labels": {}}, "spec": {}}
     api = MemoryApi(resource(), secret(), theirs)

@@ -18,7 +18,7 @@ from tests.support.operated import KEY, resource
 
 from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.kube import KubeApi
-from sparkmirror.operator.names import GROUP, MIRROR, PLURAL, STRIMZI, Key
+from sparkmirror.operator.names import GROUP, MIRROR, PLURAL, STRIMZI, Key, labels
 from sparkmirror.operator.peers import Peers
 from sparkmirror.operator.turn_settings import Memory
 from sparkmirror.operator.watching import awaited_versions, registry, watch
@@ -32,6 +32,7 @@ class StandIn:
     """The API of a cluster with one resource; `asked` has the path and the query of each request."""
 
     asked: list[tuple[str, dict[str, list[str]]]] = field(default_factory=list)
+    deployments: Sequence[dict[str, Any]] = ()
     ended: threading.Event = field(default_factory=threading.Event)
 
     def lists(self) -> set[str]:
@@ -51,7 +52,7 @@ class StandIn:
             return {"resources": [_kind(plural) for plural in CORE]}
         if len(parts) == 3 and parts[1] in GROUPS:
             return {"resources": [_kind(GROUPS[parts[1]])]}
-        items = [resource()] if parts[-1] == PLURAL else []
+        items = [resource()] if parts[-1] == PLURAL else list(self.deployments if parts[-1] == "deployments" else ())
         return {"kind": "List", "metadata": {"resourceVersion": "7"}, "items": items}
 
 
@@ -130,6 +131,36 @@ def test_only_the_resources_and_what_was_made_for_them_are_listed(namespaces: Se
     }
     listed = [query for path, query in api.asked if "watch" not in query and path.endswith((PLURAL, "deployments"))]
     assert all("limit" in query for query in listed), "in pages"
+
+
+def test_what_was_made_for_a_deleted_resource_causes_no_turn() -> None:
+    due: list[Key] = []
+
+    def take(key: Key, _: Memory) -> bool:
+        due.append(key)
+        return True
+
+    gone, there = Key(KEY.namespace, "gone"), Key(KEY.namespace, "there")
+    peers, stop = Peers("sparkmirror"), threading.Event()
+    peers.see(there, resource())
+    with stand_in() as (api, url):
+        api.deployments = [
+            {"metadata": {"name": key.name, "namespace": key.namespace, "uid": key.name, "labels": labels(key)}}
+            for key in (gone, there)
+        ]
+        controller = Controller(take)
+        access = kopf.ConnectionInfo(server=url, default_namespace=KEY.namespace, insecure=True)
+        handlers = registry(controller, {STRIMZI: "v1"}, peers)
+        watching = threading.Thread(target=watch, args=(handlers, lambda: access, (), stop), daemon=True)
+        watching.start()
+        try:
+            mp.wait_for(lambda: there in due, 30, "the Deployment of a known resource is noticed")
+        finally:
+            stop.set()
+            api.ended.set()
+            watching.join(30)
+            controller.close()
+    assert gone not in due
 
 
 class ServedKinds:

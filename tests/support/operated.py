@@ -6,6 +6,7 @@ import base64
 import copy
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sparkmirror.operator.kube import KubeRefused, kind_path, object_path, resource_path
@@ -222,10 +223,13 @@ def turns(api: MemoryApi, rest: Any, *others: dict[str, Any]) -> Callable[[], bo
     return lambda: taken.take(KEY, memory)
 
 
-def mirror_turns(api: MemoryApi, ask: AskPod, *others: dict[str, Any]) -> Callable[[], bool]:
+def mirror_turns(
+    api: MemoryApi, ask: AskPod, *others: dict[str, Any], class_name: str = SETTINGS.class_name
+) -> Callable[[], bool]:
     """Turns of the one Mirror; `ask` is asked for pods' snapshots."""
-    peers = Peers(SETTINGS.class_name)
+    settings = replace(SETTINGS, class_name=class_name)
+    peers = Peers(class_name)
     for other in others:
         peers.see(key_of(other, MIRROR if other["kind"] == "Mirror" else STRIMZI), other)
-    memory, taken = Memory(), Turns(api, lambda _: None, SETTINGS, peers, ask)  # type: ignore[arg-type,return-value]
+    memory, taken = Memory(), Turns(api, lambda _: None, settings, peers, ask)  # type: ignore[arg-type,return-value]
     return lambda: taken.take(MIRROR_KEY, memory)

@@ -30,7 +30,11 @@ def operator(
     ] = None,
     class_name: Annotated[
         str,
-        typer.Option("--class", help="Only resources whose annotation sparkmirror.io/class has this value."),
+        typer.Option(
+            "--class",
+            help="Only resources whose annotation sparkmirror.io/class has this value;"
+            " a Mirror without it has the default.",
+        ),
     ] = "sparkmirror",
     health_port: Annotated[
         int | None,

@@ -48,7 +48,13 @@ def apply_objects(
     rolled_at = (template.get("annotations") or {}).get(ROLLED_AT, "")
     if roll:
         rolled_at = datetime.now(UTC).strftime(TIME)
-    around = Circumstances(settings.image, settings.operator_labels, settings.operator_namespace, rolled_at)
+    around = Circumstances(
+        image=settings.image,
+        class_name=settings.class_name,
+        operator_labels=settings.operator_labels,
+        operator_namespace=settings.operator_namespace,
+        rolled_at=rolled_at,
+    )
     for manifest in desired_objects(resource, key, workload, around):
         deployed = api.apply(manifest)
     return deployed

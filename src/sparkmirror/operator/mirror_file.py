@@ -149,9 +149,11 @@ def _settings_of_fields(spec: Mapping[str, Any], key: Key, contents: Contents) -
     `tls` and `authentication` are Strimzi's fields.
     """
     clusters, mirrors = spec.get("clusters") or (), spec.get("mirrors") or ()
+    more = {str(name): str(value) for name, value in (spec.get("settings") or {}).items()}
     yield "clusters", ", ".join(str(cluster["alias"]) for cluster in clusters)
     if any(cluster.get("tls") or cluster.get("authentication") for cluster in clusters):
-        yield "config.providers", PROVIDER
+        names = [name.strip() for name in more.pop("config.providers", "").split(",") if name.strip()]
+        yield "config.providers", ", ".join(dict.fromkeys((PROVIDER, *names)))
         yield f"config.providers.{PROVIDER}.class", "DirectoryConfigProvider"
     secrets = Secrets(mounted_keys(contents, SECRETS, PROVIDER))
     for index, cluster in enumerate(clusters):
@@ -174,4 +176,4 @@ def _settings_of_fields(spec: Mapping[str, Any], key: Key, contents: Contents) -
                 yield f"{flow}.{name}", ", ".join(mirror[field])
         if mirror.get("tasksMax"):
             yield f"{flow}.tasks.max", str(mirror["tasksMax"])
-    yield from sorted((str(name), str(value)) for name, value in (spec.get("settings") or {}).items())
+    yield from sorted(more.items())

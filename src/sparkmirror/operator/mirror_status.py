@@ -33,9 +33,9 @@ class SeenMirror:
     ready: int = 0
     """Number of ready pods with the present settings."""
     names: Sequence[str] = ()
-    """Names of the file's flows."""
-    flows: Mapping[str, Flow] | None = None
-    """Flows as pods tell them; None if no pod was asked."""
+    """Names of the file's flows; empty if the file was not read."""
+    flows: Mapping[str, Flow] = field(default_factory=dict)
+    """Flows as pods tell them."""
     trouble: ResourceTrouble | None = None
     """Reason why the turn ended early; None if it did not."""
     warnings: Sequence[ResourceTrouble] = field(default=())
@@ -52,9 +52,8 @@ def why_mirror_not_ready(seen: SeenMirror) -> ResourceTrouble | None:
     """Return the first cause why a Mirror is not ready; None if it is ready."""
     if seen.trouble is not None or not seen.wanted:
         return seen.trouble
-    flows = seen.flows or {}
     for name in seen.names:
-        flow = flows.get(name)
+        flow = seen.flows.get(name)
         if flow is None or flow.role is not Role.LEADER:
             words = f": {first_reason(flow)}" if flow is not None and first_reason(flow) else ""
             return ResourceTrouble("FlowsNotRunning", f"no pod works on {name} yet{words}")
@@ -89,14 +88,11 @@ def _status(
         "labelSelector": ",".join(f"{name}={value}" for name, value in selector(seen.key).items()),
         "replicas": seen.replicas,
     }
-    if not seen.wanted:
+    known = [seen.flows[name] for name in seen.names or seen.flows if name in seen.flows]
+    if not known:
         return status
-    if seen.flows is None:
-        return status | {name: before[name] for name in ("mirrors", "state", "lagSeconds") if name in before}
-    known = [seen.flows[name] for name in seen.names if name in seen.flows]
     status["mirrors"] = [_row(flow) for flow in known]
-    if known:
-        status["state"] = _worst(known).state.value
+    status["state"] = _worst(known).state.value
     lags = [flow.lag_s for flow in known if flow.lag_s is not None]
     return status | ({"lagSeconds": round(max(lags))} if lags else {})
 

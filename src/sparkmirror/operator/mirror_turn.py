@@ -48,7 +48,8 @@ class MirrorTurn:
 
         Changes nothing while an older resource shares names with this Mirror.
         """
-        return mirror_outcome(self._seen(sharing), self._resource.get("status") or {})
+        seen = self._seen(sharing)
+        return mirror_outcome(self._asked(seen) if seen.wanted else seen, self._resource.get("status") or {})
 
     def _seen(self, sharing: Sharing) -> SeenMirror:
         deployed = deployment_of(self._api, self._key)
@@ -82,8 +83,7 @@ class MirrorTurn:
             deployed = apply_objects(self._api, self._settings, self._resource, self._key, workload, deployed)
         except KubeRefused as refused:
             return replace(seen, trouble=refused_object(refused))
-        seen = replace(seen, ready=ready_pods(deployed), replicas=pod_count(deployed))
-        return self._asked(seen) if workload.replicas else seen
+        return replace(seen, ready=ready_pods(deployed), replicas=pod_count(deployed))
 
     def _missing(self, contents: Contents) -> str:
         """Return which named Secret is missing; empty if all are there."""
@@ -91,10 +91,11 @@ class MirrorTurn:
         return "; ".join(f"Secret {name} is not there" for name in names)
 
     def _asked(self, seen: SeenMirror) -> SeenMirror:
-        """Ask the pods for their flows."""
+        """Ask the pods for their flows; they continue, whatever the trouble is."""
         flows, silent = told_flows(pods_of(self._api, self._key), self._ask)
-        if flows:
-            return replace(seen, flows=flows)
+        seen = replace(seen, flows=flows)
+        if flows or seen.trouble is not None:
+            return seen
         trouble = why_not_up(self._api, self._key)
         if trouble is None:
             trouble = ResourceTrouble("PodsUnreachable", silent[0] if silent else "no pod has an address yet")

@@ -56,7 +56,10 @@ MIRROR = ResourceKind(
 RESOURCE_KINDS = (STRIMZI, MIRROR)
 
 CLASS = "sparkmirror.io/class"
-"""Annotation that assigns a resource to the operator with this class."""
+"""Annotation that assigns a resource to the operator with this class.
+
+Objects have it from the operator that made them; a label could not have every class.
+"""
 OWN_CLASS = "sparkmirror"
 """Class for a `Mirror` without the annotation: no other operator runs the kind."""
 MIRROR_LABEL = "sparkmirror.io/mirror"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkmirror.operator.names import (
+    CLASS,
     MANAGER,
     METRICS_PORT,
     METRICS_PORT_NAME,
@@ -38,11 +39,12 @@ _STRATEGIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
     """Further inputs to the desired objects, besides the resource and its workload."""
 
     image: str
+    class_name: str
     operator_labels: Mapping[str, str]
     """Labels on the operator's own pods, which may use the REST interface."""
     operator_namespace: str
@@ -56,7 +58,7 @@ def desired_objects(
     """Return all objects, ordered as in `KINDS`."""
     spec = resource["spec"]
     return [
-        _object(resource, key, kind, body, spec)
+        _object(resource, key, kind, body, around.class_name)
         for kind, body in zip(
             KINDS,
             (
@@ -99,17 +101,16 @@ def owner_of(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object(
-    resource: Mapping[str, Any], key: Key, kind: tuple[str, str], body: dict[str, Any], spec: Mapping[str, Any]
+    resource: Mapping[str, Any], key: Key, kind: tuple[str, str], body: dict[str, Any], class_name: str
 ) -> dict[str, Any]:
-    asked = _asked_metadata(spec, kind[1])
+    asked = _asked_metadata(resource["spec"], kind[1])
     metadata: dict[str, Any] = {
         "name": object_name(kind[1], key),
         "namespace": key.namespace,
         "labels": {**(asked.get("labels") or {}), **labels(key)},
+        "annotations": {**(asked.get("annotations") or {}), CLASS: class_name},
         "ownerReferences": [owner_of(resource)],
     }
-    if asked.get("annotations"):
-        metadata["annotations"] = asked["annotations"]
     return {"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, **body}
 
 

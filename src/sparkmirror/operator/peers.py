@@ -1,7 +1,7 @@
 """Resources that would share a group or a storage topic at one target.
 
-Two resources in one group would overwrite each other's connectors for ever, so only the older resource runs. Mirrors
-for one flow would stand by for each other, with different files.
+Two resources in one group would overwrite each other's connectors for ever, so only the older resource runs. Resources
+for one flow would stand by for each other, with different settings.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Use:
         words = [" ".join(self.group)] if self.group[1] == other.group[1] else []
         if not words and (self.group[1] in other.leases or other.group[1] in self.leases):
             words = [" ".join(self.group if self.group[1] in other.leases else other.group)]
+        if not words and (leases := self.leases & other.leases):
+            words = [f"group {min(leases)}"]
         theirs = set(other.topics.values())
         words += [f"{field} {name}" for field, name in self.topics.items() if name in theirs]
         return ", ".join(words)
@@ -218,6 +220,19 @@ class Peers:
         return {
             other.key for other in others for each in (before, names) if each is not None and each.shared_with(other)
         }
+
+    def knows(self, key: Key) -> bool:
+        """True if the resource is there, as far as reported."""
+        with self._lock:
+            return key in self._known
+
+    def miss(self, key: Key) -> None:
+        """Drop the names of a resource that a turn did not find.
+
+        A turn that finds it again brings them back, other than after `see`.
+        """
+        with self._lock:
+            self._names.pop(key, None)
 
     def sharing(self, key: Key, resource: Mapping[str, Any]) -> Sharing:
         """Return the resources that share names with this one.

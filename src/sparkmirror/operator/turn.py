@@ -12,7 +12,7 @@ from sparkmirror.events import Event
 from sparkmirror.operator.connect_turn import ConnectTurn
 from sparkmirror.operator.kube import Api, kind_path, object_path, resource_path
 from sparkmirror.operator.mirror_turn import MirrorTurn
-from sparkmirror.operator.names import MIRROR, STRIMZI, Key, component, is_ours
+from sparkmirror.operator.names import CLASS, MIRROR, STRIMZI, Key, annotations_of, component, is_ours
 from sparkmirror.operator.objects import KINDS, STRIMZI_PODS, object_name, strangers
 from sparkmirror.operator.peers import Peers, Sharing
 from sparkmirror.operator.pod_flows import AskPod, pod_snapshot
@@ -50,7 +50,10 @@ class Turns:
         """
         path = kind_path(key, self._settings.versions[key.kind])
         resource = self._api.get(path)
+        if resource is None:
+            self._peers.miss(key)  # the watch may have missed its end
         if resource is None or resource["metadata"].get("deletionTimestamp"):
+            memory.condition = None
             return True
         if not is_ours(resource, self._settings.class_name):
             self._leave(resource, key)
@@ -89,6 +92,8 @@ class Turns:
             result = self._api.get(path)
             if result is None or strangers(result, key.name):
                 continue
+            if annotations_of(result).get(CLASS, self._settings.class_name) != self._settings.class_name:
+                continue  # made by the other class's operator
             owners = result["metadata"].get("ownerReferences") or ()
             if any(owner.get("uid") == uid for owner in owners):
                 self._api.delete(path)
@@ -122,7 +127,6 @@ class Turns:
         """Warn by an event and a log line: the status belongs to the other manager."""
         if reason == memory.said:
             return
-        memory.said = reason
         log.warning("%s: left alone: %s", key, reason, extra=Event.RESOURCE_LEFT_ALONE.extra)
         metadata = resource["metadata"]
         now = datetime.now(UTC).strftime(TIME)
@@ -146,3 +150,4 @@ class Turns:
             "count": 1,
         }
         self._api.create(object_path("Event", key.namespace), event)
+        memory.said = reason

@@ -37,4 +37,4 @@ class Memory:
     said: str = ""
     """Last logged trouble."""
     condition: Condition | None = None
-    """Condition after the last turn; None for another operator's resource."""
+    """Condition after the last turn; None for a deleted or foreign resource."""

@@ -120,7 +120,9 @@ def registry(controller: Controller, versions: Mapping[ResourceKind, str], peers
 
     @kopf.on.event(*_DEPLOYMENTS, registry=handlers)
     def made(*, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
-        controller.due(key_of_labels(namespace or "", labels))
+        key = key_of_labels(namespace or "", labels)
+        if peers.knows(key):  # a deleted resource's objects go after it
+            controller.due(key)
 
     return handlers
 

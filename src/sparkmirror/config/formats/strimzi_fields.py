@@ -166,16 +166,17 @@ OPERATED = {
     "target.groupId": "pods of one group are one deployment: one works, the others stand by",
     "target.configStorageTopic": "where the connectors are kept, in Connect's own records",
     "target.statusStorageTopic": "where their states are kept, in Connect's own records",
-    "replicas": "number of pods: one works, the others stand by; 0 starts none; `kubectl scale` sets it",
+    "replicas": "number of pods; 0 starts none; `kubectl scale` sets it",
     "resources": "of the container",
     "livenessProbe": "its times; the probe asks `/health`: does the control loop turn?",
     "readinessProbe": "its times; the probe asks `/ready`: does the pod work or stand by?",
     "jvmOptions": "`-Xmx` is `spark.driver.memory`; other options have no effect",
     "metricsConfig": "the names of that exporter, besides sparkmirror's own: port 9404, `tcp-prometheus`, `/metrics`",
-    "logging": "levels: the root's is `sparkmirror`'s, others of loggers below it; inline or from a ConfigMap; at once",
+    "logging": "levels: the root's is `sparkmirror`'s, others of loggers below it; inline or from a ConfigMap; at once;"
+    " a removed one stays",
     "externalConfiguration": "`env` and `volumes`, mounted below `/opt/kafka/external-configuration` as there",
-    "template": "`pod`, `connectContainer`, `apiService`, `podDisruptionBudget`, `serviceAccount`, and of `deployment`"
-    " or `podSet` the metadata",
+    "template": "`pod`, `connectContainer`, `apiService`, `podDisruptionBudget`, `serviceAccount`, the metadata of"
+    " `deployment` or `podSet`, and `deployment.deploymentStrategy`",
     "mirrors[].sourceConnector.autoRestart": _RESTARTED,
     "mirrors[].checkpointConnector.autoRestart": _RESTARTED,
     "mirrors[].heartbeatConnector.autoRestart": _RESTARTED,
