@@ -44,6 +44,7 @@ def test_what_no_restart_mends_is_not_started_again() -> None:
     unit = settings(UNIT)
     assert unit["Restart"] == ["on-failure"]  # not after 0
     assert unit["RestartPreventExitStatus"] == ["2"]  # a wrong file; 3 is a cluster that is away
+    assert unit["RestartForceExitStatus"] == ["SIGHUP SIGPIPE"]  # on-failure leaves them out
     assert unit["StartLimitIntervalSec"] == ["0"]
     assert unit["KillMode"] == ["mixed"]
 
