@@ -61,7 +61,7 @@ def test_the_units_paths_are_those_that_the_role_replaces() -> None:
 def test_the_roles_variables_are_declared_used_and_told() -> None:
     names = set(variables())
     texts = "".join(file.read_text() for kind in ("tasks", "handlers") for file in (ROLE / kind).glob("*.yml"))
-    registered = set(re.findall(r"register: (\w+)", texts)) | {"sparkmirror_venv"}
+    registered = set(re.findall(r"register: (\w+)", texts)) | {"sparkmirror_venv", "sparkmirror_file"}
     used = set(re.findall(r"\bsparkmirror_\w+", texts)) - registered
     assert used == names
     assert {name for name in names if f"`{name}`" not in PAGE.read_text()} == set()
@@ -191,6 +191,15 @@ def test_the_role_installs_and_upgrades(tmp_path: Path) -> None:
     assert "changed=0 " not in playbook(tmp_path)
     assert (tmp_path / "opt/current").resolve() != before
     assert (before / "bin/sparkmirror").exists()
+
+    before = (tmp_path / "opt/current").resolve()
+    shutil.copy(tmp_path / "mm2.properties", tmp_path / "mirror.yaml")
+    playbook(tmp_path, "-e", "sparkmirror_extras=spark,msk", "-e", f"sparkmirror_config={tmp_path}/mirror.yaml")
+    assert (tmp_path / "opt/current").resolve() != before
+    assert "[spark,msk]" in (tmp_path / "opt/current/bin/sparkmirror").read_text()
+    (command,) = settings(tmp_path / "units/sparkmirror.service")["ExecStart"]
+    assert f"{tmp_path}/etc/mm2.yaml" in command.split()
+    assert (tmp_path / "etc/mm2.yaml").exists()
 
 
 @pytest.mark.full
