@@ -84,6 +84,12 @@ def test_no_secret_is_printed_or_readable() -> None:
     assert secrets["ansible.builtin.copy"]["mode"] == "0600"
 
 
+def test_a_wheelhouse_has_the_versions_that_the_role_asks_for() -> None:
+    page = (PAGE.parent / "air-gapped.md").read_text()
+    (command,) = (line for line in page.splitlines() if "pip wheel" in line)
+    assert f"--constraint {Path(variables()['sparkmirror_constraints']).name}" in command
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 def test_systemd_finds_no_fault(tmp_path: Path) -> None:
     program = tmp_path / "sparkmirror"
