@@ -416,7 +416,7 @@ def test_workers_scale_by_lag(deployment: Deployment) -> None:
     group = resource(deployment, "driver", "aws_cloudwatch_log_group.this")["name"]
     assert {one["log_group_name"] for one in filters.values()} == {group}
     fields = {field for one in filters.values() for field in re.findall(r"\$\.(\w+)", one["pattern"])}
-    assert fields == {"eta_s", "lag"}
+    assert fields == {"eta_s", "lag", "state"}
     assert fields <= {field.name for field in dataclasses.fields(Flow)}
     (metric,) = {
         tuple(one["metric_transformation"][0][key] for key in ("namespace", "name")) for one in filters.values()
