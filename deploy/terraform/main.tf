@@ -59,7 +59,7 @@ module "monitoring" {
   prometheus_image     = coalesce(var.prometheus-image, "${module.repositories.prometheus}:${var.image-tag}")
   managed_prometheus   = var.managed-prometheus
   grafana              = var.managed-prometheus != null ? null : { password_secret_arn = var.grafana-password-secret-arn, image = var.grafana-image }
-  alerts_topic         = var.alerts-topic-arn == null ? null : { arn = var.alerts-topic-arn }
+  alerts_topic         = var.alerts-topic-arn == null ? null : { arn = var.alerts-topic-arn, alertmanager_image = var.alertmanager-image }
   alertmanager_targets = var.alertmanager-targets
   bastion              = var.bastion
   cpu_architecture     = var.cpu-architecture

@@ -1,4 +1,4 @@
-# The first seven are the AWS kit's, under its names: its main.tfvars works here, too.
+# The first eight are the AWS kit's, under its names: its main.tfvars works here, too.
 
 variable "region" {
   description = "AWS region of all resources."
@@ -248,6 +248,12 @@ variable "grafana-image" {
   description = "Grafana as its makers publish it."
   type        = string
   default     = "grafana/grafana:12.1.1"
+}
+
+variable "alertmanager-image" {
+  description = "Alertmanager as its makers publish it, for alerts-topic-arn."
+  type        = string
+  default     = "prom/alertmanager:v0.28.1"
 }
 
 variable "aws-cli-image" {

@@ -6,14 +6,18 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.deploy.module_pages import MODULES, PUBLIC, page
 from tests.deploy.templates import TEMPLATES, template
 from tests.deploy.terraform import DEPLOY, MODULE, declared
+from tests.support.snapshot_samples import flow
 
 from sparkmirror import __version__
+from sparkmirror.cli.flow_lines import fields
+from sparkmirror.snapshot.flow_state import FlowState
 
 BUILD = DEPLOY / "docker" / "build_images.sh"
 PLAYED = """#!/bin/sh
@@ -77,6 +81,52 @@ def test_prometheus_asks_at_the_metrics_port() -> None:
     asked = (MODULES / "monitoring" / "prometheus.yml.tftpl").read_text()
     assert re.search(r"^        port: \$\{mirror.port\}$", asked, re.M)
     assert f"port: {port}," in (DEPLOY.parent / "docs" / "deploy" / "aws_manual.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("state", "lag", "eta_s", "filters"),
+    [
+        (FlowState.COPYING, 500, 2.5, {"behind"}),
+        (FlowState.COPYING, 500, None, set()),  # nothing of a backlog is copied: that is not caught up
+        (FlowState.UNREACHABLE, 500, None, set()),
+        (FlowState.CAUGHT_UP, 3, None, {"caught-up"}),
+        (FlowState.HELD_UP, 500, None, {"caught-up"}),  # no worker helps a parked partition
+        (FlowState.NOTHING, 0, None, {"caught-up"}),
+        (FlowState.STANDING_BY, None, None, set()),
+    ],
+)
+def test_lines_of_which_the_time_to_catch_up_is_made(
+    state: FlowState, lag: int | None, eta_s: float | None, filters: set[str]
+) -> None:
+    text = (MODULES / "mirror" / "main.tf").read_text()
+    told = re.findall(r'^    ([a-z-]+) += \{ pattern = ("(?:[^"\\]|\\.)+")', text, re.M)
+    patterns = {name: str(json.loads(pattern)) for name, pattern in told}
+    line = fields(flow(state=state, lag=lag, eta_s=eta_s))
+    assert {name for name, pattern in patterns.items() if matches(pattern, line)} == filters
+    page = (DEPLOY.parent / "docs" / "deploy" / "aws_manual.md").read_text()
+    assert all(f"--filter-pattern '{pattern}'" in page for pattern in patterns.values())
+
+
+def matches(pattern: str, line: Mapping[str, object]) -> bool:
+    """Whether CloudWatch finds the line: as its documentation has filters of JSON."""
+
+    def term(told: re.Match[str]) -> str:
+        value, asked = line[told[1]], told[2]
+        if asked == "IS NULL":
+            return str(value is None)
+        operator, _, wanted = asked.partition(" ")
+        if operator == ">=":
+            return str(isinstance(value, int | float) and value >= float(wanted))
+        return str(value == json.loads(wanted))
+
+    text = re.sub(r'\$\.(\w+) (IS NULL|>?= (?:"[^"]*"|[\d.]+))', term, pattern.strip("{ }"))
+    return bool(eval(text.replace("&&", "and").replace("||", "or"), {"__builtins__": {}}))  # noqa: S307
+
+
+def test_the_page_copies_terraforms_dashboards() -> None:
+    named = re.compile(r"grafana/dashboards/(\w+\.json)")
+    page = (DEPLOY.parent / "docs" / "deploy" / "aws_manual.md").read_text()
+    assert set(named.findall(page)) == set(named.findall((MODULES / "monitoring" / "configuration.tf").read_text()))
 
 
 def test_what_is_replaced_is_there() -> None:

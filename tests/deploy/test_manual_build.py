@@ -102,4 +102,6 @@ def test_the_page(aws: PlayedAws, deployment: Mapping[str, Any], tmp_path: Path)
     assert services == set(SERVICES)
     bucket = f"migrationsample-configuration-{ACCOUNT}-{REGION}"
     objects = {one["Key"] for one in aws.client("s3").list_objects_v2(Bucket=bucket)["Contents"]}
-    assert {"prometheus/prometheus.yml", "grafana/dashboards/aws.json", "connector/worker.properties"} <= objects
+    assert {"prometheus/prometheus.yml", "connector/worker.properties"} <= objects
+    dashboards = {"grafana/dashboards/aws.json", "grafana/dashboards/sparkmirror.json"}
+    assert {name for name in objects if name.startswith("grafana/dashboards/")} == dashboards

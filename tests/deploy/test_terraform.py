@@ -385,6 +385,24 @@ def test_whose_prometheus(deployment: Deployment, tmp_path: Path) -> None:
     assert "Pull" not in statements(deployed, "execution", "prometheus")
 
 
+def test_images_of_others_in_ecr(tmp_path: Path) -> None:
+    """Each service's own and the CLI's, with the rights to pull both."""
+    registry = "012345678910.dkr.ecr.us-west-1.amazonaws.com"
+    names = ("aws-cli", "grafana", "alertmanager")
+    words = [f"-var={name}-image={registry}/copies/{name}:1" for name in names]
+    deployed = made(tmp_path).applied("-var=alerts-topic-arn=arn:aws:sns:us-west-1:012345678910:alerts", *words)
+    for name in ("grafana", "alertmanager"):
+        told = containers(deployed, name)
+        assert {one: told[one]["image"] for one in told} == {
+            name: f"{registry}/copies/{name}:1",
+            "prepare": f"{registry}/copies/aws-cli:1",
+        }
+        assert statements(deployed, "execution", name)["Pull"]["Resource"] == [
+            f"arn:aws:ecr:us-west-1:012345678910:repository/copies/{one}" for one in (name, "aws-cli")
+        ]
+    assert len(statements(deployed, "execution", "driver")["Pull"]["Resource"]) == 2
+
+
 def test_sizes_are_the_kits(deployment: Deployment) -> None:
     sizes = {name: resource(deployment, name, "aws_ecs_task_definition.this") for name in SERVICES}
     assert {name: (int(one["cpu"]), int(one["memory"])) for name, one in sizes.items()} == {
@@ -416,7 +434,7 @@ def test_workers_scale_by_lag(deployment: Deployment) -> None:
     group = resource(deployment, "driver", "aws_cloudwatch_log_group.this")["name"]
     assert {one["log_group_name"] for one in filters.values()} == {group}
     fields = {field for one in filters.values() for field in re.findall(r"\$\.(\w+)", one["pattern"])}
-    assert fields == {"eta_s", "lag"}
+    assert fields == {"eta_s", "lag", "state"}
     assert fields <= {field.name for field in dataclasses.fields(Flow)}
     (metric,) = {
         tuple(one["metric_transformation"][0][key] for key in ("namespace", "name")) for one in filters.values()

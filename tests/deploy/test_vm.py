@@ -44,6 +44,7 @@ def test_what_no_restart_mends_is_not_started_again() -> None:
     unit = settings(UNIT)
     assert unit["Restart"] == ["on-failure"]  # not after 0
     assert unit["RestartPreventExitStatus"] == ["2"]  # a wrong file; 3 is a cluster that is away
+    assert unit["RestartForceExitStatus"] == ["SIGHUP SIGPIPE"]  # on-failure leaves them out
     assert unit["StartLimitIntervalSec"] == ["0"]
     assert unit["KillMode"] == ["mixed"]
 
@@ -60,7 +61,7 @@ def test_the_units_paths_are_those_that_the_role_replaces() -> None:
 def test_the_roles_variables_are_declared_used_and_told() -> None:
     names = set(variables())
     texts = "".join(file.read_text() for kind in ("tasks", "handlers") for file in (ROLE / kind).glob("*.yml"))
-    registered = set(re.findall(r"register: (\w+)", texts)) | {"sparkmirror_venv"}
+    registered = set(re.findall(r"register: (\w+)", texts)) | {"sparkmirror_venv", "sparkmirror_file"}
     used = set(re.findall(r"\bsparkmirror_\w+", texts)) - registered
     assert used == names
     assert {name for name in names if f"`{name}`" not in PAGE.read_text()} == set()
@@ -81,6 +82,12 @@ def test_no_secret_is_printed_or_readable() -> None:
     (secrets,) = (task for task in tasks if task["name"] == "Write the secrets")
     assert secrets["no_log"] is True
     assert secrets["ansible.builtin.copy"]["mode"] == "0600"
+
+
+def test_a_wheelhouse_has_the_versions_that_the_role_asks_for() -> None:
+    page = (PAGE.parent / "air-gapped.md").read_text()
+    (command,) = (line for line in page.splitlines() if "pip wheel" in line)
+    assert f"--constraint {Path(variables()['sparkmirror_constraints']).name}" in command
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
@@ -190,6 +197,15 @@ def test_the_role_installs_and_upgrades(tmp_path: Path) -> None:
     assert "changed=0 " not in playbook(tmp_path)
     assert (tmp_path / "opt/current").resolve() != before
     assert (before / "bin/sparkmirror").exists()
+
+    before = (tmp_path / "opt/current").resolve()
+    shutil.copy(tmp_path / "mm2.properties", tmp_path / "mirror.yaml")
+    playbook(tmp_path, "-e", "sparkmirror_extras=spark,msk", "-e", f"sparkmirror_config={tmp_path}/mirror.yaml")
+    assert (tmp_path / "opt/current").resolve() != before
+    assert "[spark,msk]" in (tmp_path / "opt/current/bin/sparkmirror").read_text()
+    (command,) = settings(tmp_path / "units/sparkmirror.service")["ExecStart"]
+    assert f"{tmp_path}/etc/mm2.yaml" in command.split()
+    assert (tmp_path / "etc/mm2.yaml").exists()
 
 
 @pytest.mark.full

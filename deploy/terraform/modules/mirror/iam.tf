@@ -66,7 +66,7 @@ locals {
     Condition = { StringEquals = { "elasticfilesystem:AccessPointArn" = [aws_efs_access_point.master[0].arn] } }
   }]
 
-  # What `status`, `top`, `losses` and `lint --connect` read: the same, without what changes anything
+  # What `status`, `top`, `losses` and `lint --connect` read: the same, without what changes anything, which `lint --connect` calls forbidden
   reading = { for right in local.every : right.Sid => {
     Sid      = right.Sid
     Effect   = "Allow"

@@ -136,11 +136,11 @@ resource "aws_appautoscaling_policy" "worker" {
   }
 }
 
-# The time until all is copied, of the drivers' lines: a driver that stands by has none. What is parked or paused doesn't count, as no worker makes it faster
+# The time until all is copied, of the drivers' lines: a driver that stands by has none, nor has one that copies nothing of a backlog. What is parked doesn't count, as no worker makes it faster
 resource "aws_cloudwatch_log_metric_filter" "catch_up" {
   for_each = !local.spark_cluster ? {} : {
     behind    = { pattern = "{ $.eta_s >= 0 }", value = "$.eta_s" }
-    caught-up = { pattern = "{ ($.eta_s IS NULL) && ($.lag >= 0) }", value = "0" }
+    caught-up = { pattern = "{ ($.eta_s IS NULL) && (($.lag = 0) || ($.state = \"caught up\") || ($.state = \"held up\")) }", value = "0" }
   }
 
   name           = "${var.name}-${each.key}"

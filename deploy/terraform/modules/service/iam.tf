@@ -14,11 +14,10 @@ locals {
     }]
   })
 
-  # Of an image in ECR: its registry's account and region, and the repository
-  registry    = "^([0-9]{12})\\.dkr\\.ecr(?:-fips)?\\.([a-z0-9-]+)\\.[a-z.-]+/([^:@]+)"
-  from_ecr    = can(regex(local.registry, var.container.image))
-  repository  = try(regex(local.registry, var.container.image), [])
-  secret_arns = distinct(values(var.container.secrets))
+  # Of images in ECR: their registries' accounts and regions, and the repositories
+  registry     = "^([0-9]{12})\\.dkr\\.ecr(?:-fips)?\\.([a-z0-9-]+)\\.[a-z.-]+/([^:@]+)"
+  repositories = distinct([for image in [var.container.image, var.aws_cli_image] : regex(local.registry, image) if can(regex(local.registry, image))])
+  secret_arns  = distinct(values(var.container.secrets))
 
   part = var.container.part == null ? "" : var.container.part
   reading = [for right in [
@@ -57,14 +56,14 @@ resource "aws_iam_role_policy" "execution" {
         Action   = ["logs:CreateLogStream", "logs:PutLogEvents"]
         Resource = ["${aws_cloudwatch_log_group.this.arn}:*"]
       }],
-      !local.from_ecr ? [] : [
+      length(local.repositories) == 0 ? [] : [
         # The one action of ECR's that knows no resource
         { Sid = "SignIn", Effect = "Allow", Action = ["ecr:GetAuthorizationToken"], Resource = ["*"] },
         {
           Sid      = "Pull"
           Effect   = "Allow"
           Action   = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-          Resource = ["arn:${var.place.partition}:ecr:${local.repository[1]}:${local.repository[0]}:repository/${local.repository[2]}"]
+          Resource = [for told in local.repositories : "arn:${var.place.partition}:ecr:${told[1]}:${told[0]}:repository/${told[2]}"]
         },
       ],
       [for arn in local.secret_arns : {
