@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from sparkmirror.config import load_mm2_properties
 from sparkmirror.config.model import LegacyConfig
 from sparkmirror.kafka.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine import flow_duties
 from sparkmirror.mirror.engine.duties import Schedule
 from sparkmirror.mirror.engine.flow_duties import FlowDuties, FlowGroups
 from sparkmirror.mirror.sync.copy_retention import ShorterCopies
@@ -46,6 +47,7 @@ def schedules(
     once: bool = False,
     legacy: LegacyConfig | None = None,
     receipts: Sequence[Receipt] = (),
+    ended: Mapping[TopicPartition, int] | None = None,
 ) -> dict[str, Schedule]:
     lines = {
         "clusters": "A, B",
@@ -67,7 +69,7 @@ def schedules(
         receipts=lambda: receipts,
         receipts_mark=lambda: 0,
         copied=dict,
-        ended=dict,
+        ended=lambda: ended or {},
         groups=FlowGroups(),
         shorter_copies=ShorterCopies(),
         once=once,
@@ -109,6 +111,14 @@ def test_what_is_switched_off(tmp_path: Path, key: str, gone: set[str]) -> None:
 def test_how_often(tmp_path: Path, key: str, name: str) -> None:
     found = schedules(tmp_path, {key: "17", "sync.group.offsets.enabled": "true"})
     assert found[name].interval_s == 17
+
+
+def test_the_acl_duty_knows_which_copies_writers_have_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Callable[[], Iterable[str]]] = []
+    monkeypatch.setattr(flow_duties, "TopicAclSync", lambda *settings: asked.append(settings[-1]))
+    schedules(tmp_path, {}, ended={("A.t", 0): 7, ("A.t", 1): 9, ("A.u", 0): 3})["topic ACLs"].make()
+    (moved,) = asked
+    assert set(moved()) == {"A.t", "A.u"}
 
 
 def test_connects_offsets_are_written_at_its_own_interval(tmp_path: Path) -> None:

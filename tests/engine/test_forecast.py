@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.mirror.engine.forecast import WINDOW_S, Forecaster, LagSample
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine.flow_view import FlowView
+from sparkmirror.mirror.engine.forecast import WINDOW_S, Forecast, Forecaster, LagSample
+from sparkmirror.mirror.engine.lag_monitor import LagMonitor
 
 HOUR_MS = 3_600_000
 WHERE = ("orders", 3)
@@ -110,3 +117,35 @@ def test_its_words() -> None:
         forecaster.note({WHERE: moment})
     (found,) = forecaster.forecasts()
     assert found.words == "the source deletes uncopied records of orders-3 in 9 min"
+
+
+class PlayedSource:
+    """A source at which nothing lags."""
+
+    def end_offsets(self, *_: object, **__: object) -> Mapping[TopicPartition, int]:
+        return {}
+
+
+def test_each_endangered_partition_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
+) -> None:
+    """The nearest first; one that comes later is named, and not the nearest again."""
+    flow = FlowConfig(
+        source=ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",)),
+        target=ClusterConfig(alias="B", bootstrap_servers=("127.0.0.1:1",)),
+    )
+    view, source = FlowView(), cast("Any", PlayedSource())
+    monitor = LagMonitor(flow, view, source, source, list)
+
+    def look(*forecasts: Forecast) -> list[str]:
+        monkeypatch.setattr(Forecaster, "forecasts", lambda _: forecasts)
+        monitor.look()
+        return lines()
+
+    near, nearer, far = Forecast("orders", 3, 14), Forecast("bills", 0, 7), Forecast("old", 1, 10_000)
+    start = "flow A->B: the source deletes uncopied records of "
+    assert look(near, far) == [f"{start}orders-3 in 14 min"]
+    later = Forecast("carts", 2, 20)
+    assert look(near, far, nearer, later) == [f"{start}bills-0 in 7 min", f"{start}carts-2 in 20 min"]
+    assert view.forecast == nearer
+    assert look(near, nearer, later) == []

@@ -404,6 +404,42 @@ def test_an_operators_start_behind_what_others_wrote() -> None:
     assert one.begins == 100
 
 
+@pytest.mark.parametrize(
+    ("log_start", "deleted_to"),
+    [(0, 0), (6, 6), (10, 10), (30, 10), (60, 40), (63, 43), (65, 45)],
+)
+def test_what_the_target_deleted_of_other_mirrors_records_is_not_named(log_start: int, deleted_to: int) -> None:
+    """The flow's 0 to 9, then target offsets 10 to 59 of another mirror, then the flow's 40 to 44."""
+    one = PartitionMap()
+    one.take(claim(0, 0, 10))
+    one.take(replace(claim(10, 40, incarnation=2), downstream=60, confirmed=False))
+    one.take(replace(claim(10, 40, 5, incarnation=3), downstream=60))
+    one.bound(LogBounds(log_start, 65))
+    assert one.stands(ReportedProgress(45, 65))
+    assert one.deleted_to == deleted_to
+
+
+def test_the_first_start_tells_what_a_flow_can_have_copied() -> None:
+    """Also when the claims on its first records have expired; a start within a copy tells nothing."""
+    start = replace(claim(0, 100), downstream=100, confirmed=False)
+    later = replace(claim(50, 150, 20, incarnation=2), downstream=150)
+    one = PartitionMap()
+    one.take(start)
+    one.take(later)
+    assert up_to_date(one, 170, ReportedProgress(170, 170)).lowest_upstream == 100
+    one.take(replace(claim(70, 40, incarnation=3), downstream=170, confirmed=False, altered=True))
+    assert up_to_date(one, 170, ReportedProgress(170, 170)).lowest_upstream == 40
+    passed_over = PartitionMap()
+    passed_over.take(claim(0, 0, 50))
+    passed_over.take(replace(claim(50, 100, incarnation=2), confirmed=False, altered=True))
+    passed_over.take(claim(50, 100, 20, incarnation=3))
+    assert up_to_date(passed_over, 70, ReportedProgress(120, 70)).lowest_upstream == 0
+    recreated = PartitionMap()
+    recreated.take(start)
+    recreated.take(replace(later, source_topic_id=b"n" * 16))
+    assert up_to_date(recreated, 170, ReportedProgress(170, 170)).lowest_upstream == 0
+
+
 def test_what_others_wrote_is_gone_by_retention() -> None:
     one = PartitionMap()
     one.take(replace(claim(0, 100), downstream=100, confirmed=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from flow_rules import cluster_config
@@ -15,6 +15,7 @@ from sparkmirror.exact.durable.losses import losses_topic
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.client_quotas import Entity, change_quotas, read_quotas
+from sparkmirror.mirror.sync import client_quotas
 from sparkmirror.mirror.sync.client_quotas import ClientQuotaSync
 
 pytestmark = pytest.mark.broker
@@ -94,3 +95,41 @@ def test_quotas_go_along(
     assert sum("removed, as at the source" in line for line in lines()) == 2
     turn(removals=True)
     assert lines() == []
+
+
+def test_what_the_target_refused_is_not_ours(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    both: tuple[Quotas, Quotas],
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the operator sets instead stays; what was ours before a refused change goes."""
+    here, there = both
+    alias = f"q-{topic_name}"[:40]
+    source, target = cluster_config(alias, source_cluster), cluster_config("eu", target_cluster)
+    with ClusterAdmin.connect(target, "test") as admin:
+        admin.create_compacted_topic(losses_topic(alias), 1, 1, factor_key="")
+    sync = TopicSyncConfig(sync_client_quotas_enabled=True, acl_removals_enabled=True)
+    entity: Entity = (("client-id", topic_name),)
+
+    def turn() -> None:
+        duty = ClientQuotaSync(FlowConfig(source=source, target=target, topic_sync=sync))
+        duty.run()
+        duty.close()
+
+    def refused(_: ClusterClient, changes: Mapping[Entity, object]) -> dict[Entity, str | None]:
+        """Answer as a target that takes no quota."""
+        return dict.fromkeys(changes, "refused")
+
+    here.set(entity, **{READS: 2e6})
+    turn()
+    assert_soon(lambda: there.of(entity), {READS: 2e6})
+    here.set(entity, **{WRITES: 1e6, READS: 3e6})
+    with monkeypatch.context() as patch:
+        patch.setattr(client_quotas, "change_quotas", refused)
+        turn()
+    there.set(entity, **{WRITES: 5e5})
+    here.set(entity, **{WRITES: None, READS: None})
+    turn()
+    assert_soon(lambda: there.of(entity), {WRITES: 5e5})

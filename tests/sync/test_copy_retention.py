@@ -13,6 +13,8 @@ from lab import KafkaCluster
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.exact.durable.acknowledgements import acknowledge, read_ledger
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import segments_topic, start_claim
 from sparkmirror.exact.durable.loss_kinds import LossKind, LossOutcome
 from sparkmirror.exact.durable.losses import losses_topic
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
@@ -174,3 +176,43 @@ def test_gaps_in_the_source_do_not_count(retention: Retention) -> None:
     retention.flow.target.delete_records(retention.remote, start)
     (source,) = [one for one in retention.flow.source.read(retention.topic) if one.value == records[103].value]
     assert retention.deleted() == [(0, source.offset)]
+
+
+@pytest.mark.parametrize("theirs", [60, 0], ids=["after another mirror", "at the end"])
+def test_only_what_the_flow_itself_copied_is_named(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    make_flow: Callable[..., GroupFlow],
+    topic_name: str,
+    theirs: int,
+) -> None:
+    """It began at source offset 60: where another mirror's records came from is not known."""
+    flow = make_flow(Cluster("early", source_cluster), Cluster("late", target_cluster), topic_name)
+    flow.source.create(topic_name, 1)
+    flow.copy()
+    retention = Retention(flow, topic_name, reports=True)
+    flow.source.produce(topic_name, 60)
+    flow.target.produce(retention.remote, theirs)
+    _claim_start(retention, upstream=60, downstream=theirs)
+    flow.source.produce(topic_name, 40)
+    flow.copy()
+    assert flow.target.end(retention.remote) == theirs + 40
+    keep_an_hour(flow.target, retention.remote)
+    with closing(retention.duty):
+        flow.target.delete_records(retention.remote, theirs // 2)
+        assert retention.deleted() == []
+        flow.target.delete_records(retention.remote, theirs + 10)
+        assert retention.deleted() == [(60, 70)]
+
+
+def _claim_start(retention: Retention, *, upstream: int, downstream: int) -> None:
+    flow, topic = retention.flow, retention.mirrored()
+    with closing(ClusterClient(flow.flow.target, "test")) as client:
+        client.metadata(())
+        log = ClaimLog(TopicLog(client, segments_topic(flow.source.alias)))
+        identity = log.agree(client.cluster_id, None)
+        assert identity is not None
+        where = topic.remote.topic_id, 0
+        log.claim(
+            [start_claim(identity, where, topic.source.topic_id, sequence=0, upstream=upstream, downstream=downstream)]
+        )

@@ -97,7 +97,12 @@ class PlayedAcls:
         us, eu = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in ("us", "eu"))
         flow = FlowConfig(source=us, target=eu, topic_sync=TopicSyncConfig.model_validate(settings))
         own = dataclasses.replace(rules(policy=policy), left_alone=lambda topic: topic in self.released)
-        self.duty = TopicAclSync(flow, own, lambda: {k: v for k, v in self.copies.items() if k not in self.released})
+        self.duty = TopicAclSync(
+            flow,
+            own,
+            lambda: {k: v for k, v in self.copies.items() if k not in self.released},
+            moved=lambda: {own.remote_name(topic) for topic in self.released},
+        )
 
     def _create(self, _: ClusterClient, acls: Iterable[Acl]) -> dict[Acl, None]:
         self.at["eu"] |= set(acls)
@@ -214,6 +219,32 @@ def test_no_acl_of_a_released_copy_is_removed(
     played.duty.run()
     assert played.at["eu"] == {of_orders}
     assert played.known == {}, "from now on it is the operator's"
+
+
+@pytest.mark.parametrize("moved", [{"orders"}, {"orders", "ordinary"}, {"bills"}, set[str]()])
+def test_an_acl_of_a_prefix_stays_while_it_covers_a_released_copy(
+    monkeypatch: pytest.MonkeyPatch, moved: set[str], lines: Callable[[], list[str]]
+) -> None:
+    """Consumers that have moved read by it."""
+    played = PlayedAcls(monkeypatch, acl_removals_enabled=True, acl_patterns_enabled=True)
+    played.copies = {topic: f"us.{topic}" for topic in ("orders", "ordinary", "bills")}
+    played.at["us"] = {dataclasses.replace(acl("ord", READ), pattern=PREFIXED)}
+    played.duty.run()
+    (of_prefix,) = before = set(played.at["eu"])
+    assert (of_prefix.name, of_prefix.pattern) == ("us.ord", PREFIXED)
+    played.released |= moved
+    played.duty.run()
+    assert played.at["eu"] == before
+    played.at["us"].clear()
+    lines()
+    for _ in range(2):
+        played.duty.run()
+    stays = "orders" in moved
+    assert played.at["eu"] == (before if stays else set())
+    assert [line.partition(": ")[0] for line in lines()] == [
+        "ACL not removed on cluster eu" if stays else "ACL removed on cluster eu, as at the source"
+    ]
+    assert played.known == {}
 
 
 # --- real brokers -----------------------------------------------------------------------------------

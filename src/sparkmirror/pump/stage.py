@@ -44,7 +44,7 @@ class StageEvent(Enum):
     DRAINED = "no batch is in flight any more"
     SET_ASIDE = "the partition is parked"
     REACHED = "all records up to the goal are acknowledged"
-    REOPENED = "the goal has moved"
+    REOPENED = "the goal has moved, or the position is in doubt"
 
     __hash__ = object.__hash__
 

@@ -168,6 +168,14 @@ class Claim:
         """
         return not self.batches and not self.confirmed
 
+    @property
+    def begins_copy(self) -> bool:
+        """True if the claim is a start before which no record of this flow counts.
+
+        Before a later start of an operator or a turn (`altered`) earlier records count.
+        """
+        return self.is_start and not (self.altered and self.sequence)
+
     def upstream_of(self, sequence: int) -> int:
         ahead = sequence - self.sequence
         for run in self.runs[:-1]:

@@ -18,7 +18,7 @@ from sparkmirror.exact.position.decision import appended, unwrap
 from sparkmirror.exact.position.matching import TargetLog
 from sparkmirror.exact.position.questioned_claims import Evidence, questioned
 from sparkmirror.kafka.cluster.log_tail import LastBatch
-from sparkmirror.kafka.wire.topic_ids import NO_ID
+from sparkmirror.kafka.wire.topic_ids import NO_ID, same_topic
 
 MEMORY_RUNS = 20_000
 """Most runs of one map in memory, 24 bytes each; longer maps use a file."""
@@ -166,6 +166,27 @@ class PartitionMap:
     def begins(self) -> int:
         """Downstream offset of this flow's last start; later records are at or after it."""
         return max((start.downstream for start in self._starts.values()), default=0)
+
+    @property
+    def lowest_upstream(self) -> int:
+        """Lowest source offset that this flow can have copied; 0 if its claims don't tell.
+
+        Starts tell, since claims on deleted records expire.
+        """
+        first = min(self._starts.values(), key=_sequence, default=None)
+        if first is None or not first.begins_copy or not same_topic(first.source_topic_id, self.source_topic_id):
+            return 0
+        return min(self.offsets.upstream_start, *(start.upstream for start in self._starts.values()))
+
+    @property
+    def deleted_to(self) -> int:
+        """Source offset after the flow's last record that the target deleted; 0: none."""
+        foreign = self.foreign_range(downstream=self.log.start)
+        if foreign is not None:  # where its records came from is not known
+            last = self.upstream(foreign.first - 1) if foreign.first else None
+            return 0 if last is None else last + 1
+        at_start = self.upstream(self.log.start) if self.log.start < self.end else None
+        return self.offsets.copied.upstream if at_start is None else at_start
 
     @property
     def taken_over(self) -> bool:

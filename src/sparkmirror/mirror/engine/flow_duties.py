@@ -248,7 +248,8 @@ class FlowDuties:
         return CopyRetention(self.flow, lambda: self.topics().mirrored, self.receipts, self.shorter_copies)
 
     def _topic_acls(self) -> DutyTurns:
-        return TopicAclSync(self.flow, self.rules, self._copies, self.wanted_groups.should_replicate_group)
+        wanted_group = self.wanted_groups.should_replicate_group
+        return TopicAclSync(self.flow, self.rules, self._copies, wanted_group, self._moved_copies)
 
     def _client_quotas(self) -> DutyTurns:
         return ClientQuotaSync(self.flow)
@@ -303,6 +304,9 @@ class FlowDuties:
     def _copies(self) -> Mapping[str, str]:
         """Source topic to its copy's name."""
         return {topic.source.name: topic.remote.name for topic in self.topics().mirrored}
+
+    def _moved_copies(self) -> Iterable[str]:
+        return {topic for topic, _ in self.ended()}
 
     def _remotes(self) -> Iterable[str]:
         return [topic.remote.name for topic in self.topics().mirrored]

@@ -122,14 +122,14 @@ class LagMonitor:
         return {partition: offset for partition, offset in stable.items() if offset < ends[partition]}
 
     def _nearest_loss(self) -> Forecast | None:
-        """Return the partition that loses records first, if near, and warn of it."""
+        """Return the partition that loses records first, if near; warn of each new one."""
         near = [forecast for forecast in self._forecaster.forecasts() if forecast.minutes < WARN_MINUTES]
-        nearest = min(near, key=lambda forecast: forecast.minutes, default=None)
-        endangered = {(forecast.topic, forecast.partition) for forecast in near}
-        if nearest is not None and endangered - self._warned_of:
-            log.warning("flow %s: %s", self._flow.name, nearest.words, extra=Event.RETENTION_RACE.extra)
-        self._warned_of = endangered
-        return nearest
+        near.sort(key=lambda forecast: forecast.minutes)
+        for forecast in near:
+            if (forecast.topic, forecast.partition) not in self._warned_of:
+                log.warning("flow %s: %s", self._flow.name, forecast.words, extra=Event.RETENTION_RACE.extra)
+        self._warned_of = {(forecast.topic, forecast.partition) for forecast in near}
+        return near[0] if near else None
 
     def _read_retentions(self, topics: set[str], now: float) -> None:
         """Read topics' `retention.ms`, where older than `RETENTION_S`.

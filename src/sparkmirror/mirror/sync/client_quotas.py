@@ -57,8 +57,9 @@ class ClientQuotaSync:
             for entity, key in self._gone(theirs):
                 if key in present.get(entity, {}):
                     changes.setdefault(entity, {})[key] = None
-        self._change(changes)
+        refused = self._change(changes)
         if self._removals:
+            self._memory.forget(_written(entity, key) for entity, key in refused if key not in present.get(entity, {}))
             there = read_quotas(self._target)
             self._memory.forget(
                 _written(entity, key) for entity, key in self._gone(theirs) if key not in there.get(entity, {})
@@ -73,15 +74,19 @@ class ClientQuotaSync:
         ours = [_read(name) for name in self._memory.known]
         return [(entity, key) for entity, key in ours if key not in theirs.get(entity, {})]
 
-    def _change(self, changes: dict[Entity, dict[str, float | None]]) -> None:
+    def _change(self, changes: dict[Entity, dict[str, float | None]]) -> list[tuple[Entity, str]]:
+        """Set or remove quotas; return those that the target refused."""
         alias = self._target.config.alias
+        refused = []
         for entity, reason in change_quotas(self._target, changes).items():
             for key, value in changes[entity].items():
                 what = f"{key} of {_words(entity)}"
                 if reason is None:
                     said = "removed, as at the source" if value is None else f"set to {value:g}"
                     logger.info("quota on cluster %s: %s %s", alias, what, said, extra=Event.QUOTA_SYNCED.extra)
-                elif (entity, key) not in self._named:
+                    continue
+                refused.append((entity, key))
+                if (entity, key) not in self._named:
                     self._named.add((entity, key))
                     logger.warning(
                         "quota not synced to cluster %s: %s: %s",
@@ -90,6 +95,7 @@ class ClientQuotaSync:
                         reason,
                         extra=Event.QUOTA_NOT_SYNCED.extra,
                     )
+        return refused
 
 
 def _is_clients(entity: Entity) -> bool:

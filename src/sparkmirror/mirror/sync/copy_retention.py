@@ -105,10 +105,9 @@ class CopyRetention:
                 continue
             if not same_topic(copied.source_topic_id, copy.topic.source.topic_id):
                 continue
-            at_start = copied.upstream(copied.log.start) if copied.log.start < copied.end else None
-            end = copied.offsets.copied.upstream if at_start is None else at_start
-            if start < end:
-                self._note(copy, partition, described[remote].topic_id, (start, end), copied.log.start)
+            first, end = max(start, copied.lowest_upstream), copied.deleted_to
+            if first < end:
+                self._note(copy, partition, described[remote].topic_id, (first, end), copied.log.start)
 
     def _reached(self, remotes: Iterable[TopicPartition]) -> dict[TopicPartition, ReportedProgress | None]:
         reports = {

@@ -19,7 +19,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from sparkmirror.config import FlowConfig
 from sparkmirror.events import Event
 from sparkmirror.exact.durable.losses import losses_topic
-from sparkmirror.kafka.cluster.acls import Acl, AclResource, SecurityDisabled, create_acls, delete_acls, read_acls
+from sparkmirror.kafka.cluster.acls import (
+    PREFIXED,
+    Acl,
+    AclResource,
+    SecurityDisabled,
+    create_acls,
+    delete_acls,
+    read_acls,
+)
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.topic_log import TopicLog
@@ -46,7 +54,7 @@ class TopicAclSync:
     """The ACL duty, each `sync.topic.acls.interval.seconds`.
 
     The duty covers `sync.topic.acls.enabled` and sparkmirror's own ACL settings. `copies` maps source topics to their
-    copies' names; `wanted_group` tells which groups are replicated.
+    copies' names; `wanted_group` tells which groups are replicated; `moved` gives the copies whose writers have moved.
     """
 
     def __init__(
@@ -55,11 +63,13 @@ class TopicAclSync:
         rules: TopicRules,
         copies: Callable[[], Mapping[str, str]] = dict,
         wanted_group: Callable[[str], bool] = bool,
+        moved: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._sync = flow.topic_sync
         self._rules = rules
         self._copies = copies
         self._wanted_group = wanted_group
+        self._moved = moved
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-topic-acls")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topic-acls")
         self._words = MigrationWords(TopicLog(self._target, control_topic(flow.source.alias)))
@@ -162,13 +172,24 @@ class TopicAclSync:
     def _remove(self, theirs: set[Acl], origins: Mapping[Acl, set[Acl]], present: set[Acl]) -> None:
         """Remove added ACLs whose origins are all revoked at the source.
 
-        A changed filter removes no ACL. If a copy is left alone, its ACLs are the operator's.
+        A changed filter removes no ACL. If a copy is left alone, its ACLs are the operator's, also those of a prefix
+        that covers further copies: the log names these.
         """
         granted = set(map(_written, theirs))
         wanted = set(map(_written, origins))
         gone = [name for name, known in self._memory.known.items() if name not in wanted and not known & granted]
         doomed = [acl for acl in map(_acl, gone) if acl in present and not self._is_left_alone(acl)]
         alias = self._target.config.alias
+        moved = set(self._moved())
+        for acl in [acl for acl in doomed if _is_prefix_of_any(acl, moved)]:
+            doomed.remove(acl)
+            logger.warning(
+                "ACL not removed on cluster %s: %s: it covers copies whose topics have moved; remove it there if it is "
+                "to go",
+                alias,
+                acl,
+                extra=Event.ACL_NOT_REMOVED.extra,
+            )
         kept = []
         for acl, reason in delete_acls(self._target, doomed).items():
             if reason is None:
@@ -213,6 +234,10 @@ class TopicAclSync:
             rules.left_alone(topic) and rules.remote_name(topic) == acl.name
             for topic in {acl.name, rules.policy.upstream_topic(acl.name) or acl.name}
         )
+
+
+def _is_prefix_of_any(acl: Acl, copies: Iterable[str]) -> bool:
+    return acl.resource is AclResource.TOPIC and acl.pattern == PREFIXED and any(map(acl.is_about, copies))
 
 
 def _written(acl: Acl) -> str:

@@ -79,10 +79,10 @@ class TopicSentinel:
                 if first is not None:
                     same = same_topic(first.source_topic_id, topic.source.topic_id)
                     start = starts.get((topic.source.name, index), first.upstream if same else 0)
+                    # Of another mirror's records before the first claim only the source's start tells what is left.
+                    lowest = 0 if first.begins_copy and first.downstream else first.upstream
                     self._ledger.record(
-                        target_recreated(
-                            _route(topic, index), topic.remote.topic_id, first.upstream, start if same else None
-                        )
+                        target_recreated(_route(topic, index), topic.remote.topic_id, lowest, start if same else None)
                     )
                     if not self._from_start:
                         self._begin_again(identity, topic, index, max(first.upstream, start) if same else start)

@@ -1,0 +1,89 @@
+"""What the sentinel writes of target topics that were created again, with clusters and ledger played."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sparkmirror.exact.durable.claims import Claim, start_claim
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.durable.known_topics import KnownTopic
+from sparkmirror.exact.durable.loss_kinds import LossKind, LossOutcome
+from sparkmirror.exact.durable.losses import Loss
+from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.mirror.sync.topic_sentinel import TopicSentinel
+from sparkmirror.mirror.sync.topics import MirroredTopic, TopicSync
+
+SOURCE, OLD, NEW = b"s" * 16, b"o" * 16, b"n" * 16
+IDENTITY = Identity("cluster", 4000, 0)
+
+
+def noted(source_start: int, *claims: Claim) -> Loss:
+    """The entry, if the old target topic had these claims and the source's log starts there now."""
+    entries: list[Loss] = []
+    known = KnownTopic(source_topic="t", target_topic="A.t", target_topic_id=OLD.hex())
+    sentinel = TopicSentinel(
+        cast("Any", SimpleNamespace(start_offsets=lambda asked: dict.fromkeys(asked, source_start))),
+        cast("Any", SimpleNamespace()),
+        cast("Any", SimpleNamespace(homes=1, history=lambda _: claims)),
+        cast("Any", SimpleNamespace(record=entries.append)),
+        cast("Any", SimpleNamespace(known={"A.t": known}, learn=list)),
+        lambda _: True,
+        from_start=True,
+    )
+    only = (PartitionDescription(partition=0, leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,)),)
+    topic = MirroredTopic(TopicDescription("t", SOURCE, only), TopicDescription("A.t", NEW, only))
+    found = TopicSync(mirrored=(topic,), created=(), grown=(), refused={}, at_source=frozenset({"t"}))
+    assert sentinel.look(found, IDENTITY) == ()
+    (entry,) = entries
+    assert entry.kind is LossKind.TARGET_RECREATED
+    return entry
+
+
+def start(upstream: int, downstream: int, sequence: int = 0, *, altered: bool = False) -> Claim:
+    return start_claim(
+        IDENTITY, (OLD, 0), SOURCE, sequence=sequence, upstream=upstream, downstream=downstream, altered=altered
+    )
+
+
+def copied(sequence: int, upstream: int, downstream: int) -> Claim:
+    return Claim(
+        target_topic_id=OLD,
+        partition=0,
+        sequence=sequence,
+        incarnation=1,
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=SOURCE,
+        source_leader_epoch=0,
+        downstream=downstream,
+        runs=(Run(upstream, 10),),
+        confirmed=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("claims", "source_start", "offsets"),
+    [
+        ((start(1_000, 1_000), copied(0, 1_000, 1_000)), 0, None),
+        ((start(1_000, 1_000), copied(0, 1_000, 1_000)), 500, (0, 500)),
+        ((start(1_000, 1_000), copied(0, 1_000, 1_000)), 1_200, (0, 1_200)),
+        ((start(1_000, 0), copied(0, 1_000, 0)), 500, None),  # auto.offset.reset=latest
+        ((start(1_000, 0), copied(0, 1_000, 0)), 1_200, (1_000, 1_200)),
+        ((copied(0, 0, 0),), 500, (0, 500)),
+        ((copied(90, 1_000, 90),), 500, None),  # the target had deleted what came before
+        ((start(1_000, 90, 90, altered=True), copied(90, 1_000, 90)), 500, None),
+    ],
+)
+def test_what_the_source_lacks_of_the_old_topics_records(
+    claims: tuple[Claim, ...], source_start: int, offsets: tuple[int, int] | None
+) -> None:
+    """Before the start of a takeover another mirror had copied records."""
+    entry = noted(source_start, *claims)
+    if offsets is None:
+        assert (entry.outcome, entry.offsets) == (LossOutcome.HEALED, 0)
+    else:
+        assert (entry.outcome, entry.first, entry.end) == (LossOutcome.LOST, *offsets)
