@@ -10,8 +10,10 @@ from urllib.parse import quote
 
 import pytest
 from tests.support.in_memory_api import URL, InMemoryApi, InMemoryTopic, in_memory_api
+from tests.support.mirror_process import wait_for
 from tests.support.rest_cases import connector
 
+from sparkmirror.connect.config_log import logger_records
 from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.connect.loggers import LONGEST, MOST_NEW, Loggers
 from sparkmirror.connect.status_log import LEADER
@@ -333,6 +335,16 @@ def test_any_name_can_be_asked_for(api: InMemoryApi, name: str) -> None:
 def test_parts_of_a_path_may_be_encoded(api: InMemoryApi) -> None:
     assert api.ask("GET", "/%63onnectors/sho%70/statu%73/")[0] == 200
     assert api.ask("GET", "/connectors%2Fshop")[0] == 404
+
+
+def test_a_process_that_starts_passes_over_earlier_levels() -> None:
+    """KIP-976: they end with the process."""
+    told: list[tuple[str, str]] = []
+    stored = logger_records([("before", "DEBUG")])
+    with in_memory_api(stored=stored, on_log_level=lambda *level: told.append(level)) as api:
+        assert api.ask("PUT", "/admin/loggers/sparkmirror?scope=cluster", {"level": "WARN"})[0] == 204
+        wait_for(lambda: ("sparkmirror", "WARN") in told, 10, "the level is set")
+    assert told == [("sparkmirror", "WARN")]
 
 
 def test_new_loggers_are_few(api: InMemoryApi) -> None:

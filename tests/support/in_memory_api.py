@@ -74,14 +74,18 @@ def in_memory_api(
     admin: bool = True,
     loadable: Loadable | None = None,
     leads: Callable[[], bool] = lambda: True,
+    stored: Sequence[Record] = (),
+    on_log_level: Callable[[str, str], object] = lambda *_: None,
 ) -> Iterator[InMemoryApi]:
-    """An interface whose process works while it `leads`; `resolve` is that of its config providers."""
+    """An interface whose process works while it `leads`; `resolve` is that of its config providers.
+
+    `stored` is in the config topic when the process starts.
+    """
     config_state, status_state = ConfigState(), StatusState()
     configs, statuses = InMemoryTopic("configs", config_state.take), InMemoryTopic("statuses", status_state.take)
+    configs.append(stored)
     worker, loggers = InMemoryWorker("worker:8083"), Loggers()
-    herder = Herder(
-        worker, configs, statuses, config_state, status_state, leads, URL, lambda *_: None, resolve, loadable
-    )
+    herder = Herder(worker, configs, statuses, config_state, status_state, leads, URL, on_log_level, resolve, loadable)
     paths = routers(herder, loggers if admin else None, "cluster", "commit", topic_tracking=True, topic_reset=True)
     api = build_api(paths)
     app = Manners(api, [route for router in paths for route in router.routes], CrossOrigin())

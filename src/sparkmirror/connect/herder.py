@@ -103,7 +103,11 @@ class Herder:
         self._thread = threading.Thread(target=self._run, name="connect-herder", daemon=True)
 
     def start(self) -> None:
-        """Lead, or stand by to lead, in the background."""
+        """Lead, or stand by to lead, in the background.
+
+        Log levels that were set before have no effect in this process (KIP-976).
+        """
+        self._levels = dict(self._config_state.log_levels)
         self._thread.start()
 
     def close(self) -> None:

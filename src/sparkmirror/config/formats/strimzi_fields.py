@@ -173,7 +173,7 @@ OPERATED = {
     "jvmOptions": "`-Xmx` is `spark.driver.memory`; other options have no effect",
     "metricsConfig": "the names of that exporter, besides sparkmirror's own: port 9404, `tcp-prometheus`, `/metrics`",
     "logging": "levels: the root's is `sparkmirror`'s, others of loggers below it; inline or from a ConfigMap; at once;"
-    " a removed one stays",
+    " a removed one stays until new pods",
     "externalConfiguration": "`env` and `volumes`, mounted below `/opt/kafka/external-configuration` as there",
     "template": "`pod`, `connectContainer`, `apiService`, `podDisruptionBudget`, `serviceAccount`, the metadata of"
     " `deployment` or `podSet`, and `deployment.deploymentStrategy`",
