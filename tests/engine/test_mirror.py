@@ -15,6 +15,7 @@ from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from tests.support import loaded_flow
 from tests.support import mirror_process as mp
+from tests.support.loss_tools import copy_once
 from tests.support.mirror_thread import is_paused, run_config, run_mirror
 
 from conftest import StartMirror
@@ -284,6 +285,20 @@ def test_latest_begins_with_what_comes_after_the_start(
                 mp.wait_for(lambda: running(mirror), 90, "it runs")
             mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 50)
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == total, 90, f"{total} copied")  # noqa: B023
+
+
+def test_what_comes_between_runs_of_once_that_begin_at_the_end_is_copied(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """The first run has nothing to copy, and notes where it began."""
+    latest = {"A->B.source.consumer.auto.offset.reset": "latest"}
+    servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    path = mp.write_properties(tmp_path / "mm2.properties", *servers, topic_name, latest)
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    for total in (0, 50, 100):
+        mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 50)
+        copy_once(path, spark)
+        assert copied(target_cluster, f"A.{topic_name}", 1) == total
 
 
 @pytest.mark.full

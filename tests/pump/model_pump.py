@@ -195,6 +195,7 @@ class Pump:
         claiming, self.claiming = self.claiming, None
         if claiming is not None:
             claiming.durable = True
+            self.copy.claimed(self.world.now)
         return claiming is not None
 
     def send(self) -> bool:

@@ -116,6 +116,18 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
         copy.doubt("a lost connection", world.now)
 
 
+def test_a_copy_that_begins_at_its_goal_is_done_once_its_start_is_durable() -> None:
+    """Else the next run would begin at another end, and skip what came between."""
+    pump = Pump(World(Source([(10, FRESH_MS)] * 4)))
+    pump.copy.source.from_latest = True
+    pump.start()
+    assert pump.claim()
+    assert pump.copy.stage.name == "RUNNING"
+    assert pump.claimed()
+    assert pump.copy.stage.name == "DONE"
+    assert [(claim.upstream, claim.announced) for claim in pump.world.target.claims] == [(40, 0)]
+
+
 # --- sessions that end ------------------------------------------------------------------------------------
 
 

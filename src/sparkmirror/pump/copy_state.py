@@ -14,7 +14,7 @@ from sparkmirror.exact.position.route import PartitionPair, PartitionReading
 from sparkmirror.kafka.wire.fetch_session import FetchPosition
 from sparkmirror.pump.acknowledged import AcknowledgedRecords
 from sparkmirror.pump.backlog import Backlog
-from sparkmirror.pump.batch import Batch
+from sparkmirror.pump.batch import Batch, PendingClaim
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.copy_end import CopyEnd
 from sparkmirror.pump.intake import Intake
@@ -80,6 +80,8 @@ class CopyState:
         self.in_flight: deque[Batch] = deque()
         self._dropped: tuple[int | None, int | None] = None, None
         """Upstream position, and timestamp of the next record, when the queue was dropped."""
+        self._start_claim: PendingClaim | None = None
+        """Claim without which the next round would begin at another end; None: none is needed."""
         self._confirm: tuple[Claim, ...] = ()
         """Claims with all batches acknowledged, for the next `ready`."""
         self._question: Question | None = None
@@ -227,6 +229,7 @@ class CopyState:
         goal, upstream = self.end.goal, self.progress.upstream
         # While a position is being read, `take` decides.
         is_settled = not self.in_flight and self.asked_at is None
+        is_settled = is_settled and (self._start_claim is None or self._start_claim.durable)
         return goal is not None and upstream is not None and upstream >= goal and is_settled
 
     def _must_give_up(self, now: float) -> bool:

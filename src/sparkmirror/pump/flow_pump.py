@@ -61,7 +61,7 @@ class FlowPump:
             flow,
             loop,
             self.clients.claims,
-            on_claimed=self._begin_work,
+            on_claimed=self._on_claimed,
             on_unclaimed=self._on_unclaimed,
             on_confirmed=self._on_confirmed,
             on_cut=self._on_cut,
@@ -280,6 +280,10 @@ class FlowPump:
 
     def _on_idle_doubt(self, copy: PartitionCopy, reason: str, cause: Cause) -> None:
         copy.look_again(reason, self._loop.now, cause)
+        self._begin_work(copy)
+
+    def _on_claimed(self, copy: PartitionCopy) -> None:
+        copy.claimed(self._loop.now)
         self._begin_work(copy)
 
     def _on_unclaimed(self, copy: PartitionCopy, reason: str, cause: Cause) -> None:

@@ -95,9 +95,11 @@ class PartitionCopy(CopyState):
         self.trust.start(reading.read_at, position.newest_timestamp_ms)
         self.trouble = NO_TROUBLE
         self._on(StageEvent.STARTED)
+        self._start_claim = None
         if position.source_topic_id is None and self.source.from_latest:
             # The start must be durable before there is anything to send: the next round would see another end.
-            self.backlog.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
+            self._start_claim = self._claimer.claim_start(position.sequence, position.downstream)
+            self.backlog.claims.append(self._start_claim)
         self._finish_if_done()
 
     def _makes_sense(self, reading: PartitionReading, now: float) -> bool:
@@ -243,6 +245,11 @@ class PartitionCopy(CopyState):
         """Note that the first claims in `Ready.claims` are being written."""
         for _ in range(count):
             self.backlog.claims.popleft()
+
+    def claimed(self, now: float) -> None:
+        """Note that claims are durable."""
+        if self.stage is Stage.RUNNING:
+            self._finish_once_confirmed(now)
 
     # --- out ------------------------------------------------------------------------------------
 
