@@ -13,7 +13,7 @@ Each flow has a small compacted topic with one partition at the target. The key 
               a task's words on moves: which ones it is ready for, what it has released (`moves.TaskWords`)
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
     done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset},
-               "beyond": {partition: offset}}
+               "beyond": {partition: offset}, "accepted": {partition: offset}}
               source topic with writers moved to the copy (`DoneTopic`)
     turn:TOPIC  {"number": n, "starts": {partition: [upstream, downstream, records]},
                "sequences": {partition: n}}
@@ -158,6 +158,11 @@ class DoneTopic(BaseModel):
 
     A pump hears about the end after the operator has given the word.
     """
+    accepted: dict[int, int] = {}
+    """Source offset below which the operator leaves late records at the source.
+
+    Releases up to 0.2 pass over it.
+    """
 
     def is_of(self, topic_id: bytes) -> bool:
         """True if the word may be about the topic with this id; it was given by name."""
@@ -181,6 +186,13 @@ class DoneTopic(BaseModel):
         The end is reached.
         """
         return max(self.end_of(partition), self.beyond.get(partition, 0))
+
+    def late_from(self, partition: int) -> int:
+        """Return the source offset from which on records are late.
+
+        The end is reached.
+        """
+        return max(self.copied_to(partition), self.accepted.get(partition, 0))
 
 
 class Border(NamedTuple):
