@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_driver_control import ENDS, PlayedTopic, at_its_end
@@ -286,6 +287,22 @@ def test_late_records_hold_the_flow_up_whatever_else_it_copies(
     if state is FlowState.HELD_UP:
         assert flow_health.first_reason(seen).startswith("orders: ")
         assert line in flow_status.line(seen, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lag"),
+    [
+        ({"refused": "its name is too long"}, None),
+        ({"gone": True}, None),
+        ({"waits": True}, None),
+        ({"released": True}, 0),
+        ({"released": True, "recreated": True}, None),
+    ],
+)
+def test_the_lag_of_a_topic_without_partitions(changes: dict[str, Any], lag: int | None) -> None:
+    """Only of a topic that is copied to its end it is known."""
+    (row,) = topic_rows.rows(flow(topics=(Topic(topic="bills", target_topic="", **changes),)), 0.0)
+    assert row["lag"] == lag
 
 
 def test_late_records_are_unhealthy_while_the_rest_is_copied() -> None:

@@ -73,6 +73,7 @@ _FLOW = (
     ("partitions_unknown", "gauge", "Partitions whose lag is not known."),
     ("processes", "gauge", "Processes that work on the flow or stand by."),
     ("tasks_max", "gauge", "Most Spark tasks for the flow."),
+    ("pumps", "gauge", "Pumps that report."),
 )
 """A flow's series: names without `sparkmirror_`, types and meanings."""
 
@@ -192,6 +193,7 @@ def _figures(families: Families, flow: Flow) -> None:
         "held_back_records": sum(partition.held_back for topic in flow.topics for partition in topic.partitions),
         "partitions_unknown": flow.unknown,
         "tasks_max": flow.tasks_max,
+        "pumps": len(flow.pumps),
     }
     for name, kind, text in _FLOW:
         if name in values:

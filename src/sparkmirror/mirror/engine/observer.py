@@ -450,7 +450,8 @@ class _FlowObserver:
                     group=name,
                     state=standing.state,
                     reason=standing.reason,
-                    synced_ms=self._synced_ms.get(name),
+                    # The mirror sets no offsets of such a group any more.
+                    synced_ms=None if standing.state is GroupState.MOVED else self._synced_ms.get(name),
                     checkpoint_ms=took_s * 1000 if took_s is not None else None,
                     partitions=group_partitions(driver, name),
                     looked_at=name in groups.whereabouts or name not in watched,
