@@ -239,7 +239,7 @@ class _FlowObserver:
             pumps=pumps_of(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
-            paused=tuple(pattern.pattern for pattern in driver.reports.heard.paused),
+            paused=tuple(driver.reports.heard.paused),
             bytes_per_s_cap=driver.reports.heard.bytes_per_second,
             backfill_per_s_cap=driver.reports.heard.backfill_bytes_per_second,
             objective_s=flow.objective_seconds or None,

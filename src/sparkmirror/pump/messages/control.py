@@ -32,17 +32,18 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import regex
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from sparkmirror.events import Event
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.log_levels import LEVELS, is_settable
+from sparkmirror.policy.java_regex import compile_java
 from sparkmirror.pump.messages.moves import RouteMoves, TaskWords
 from sparkmirror.pump.messages.orders import AddedRoutes
 
@@ -261,7 +262,8 @@ class ControlState:
         """Tasks' words, by the driver's incarnation and the task."""
         self.shares: dict[str, AddedRoutes | RouteMoves] = {}
         """Newest record with shares of the bandwidth cap, by the driver's incarnation."""
-        self.paused: tuple[re.Pattern[str], ...] = ()
+        self.paused: dict[str, regex.Pattern[str]] = {}
+        """Paused topics, by the operator's regular expressions, which are Java's as in the file."""
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
         self.try_now: TryNow | None = None
@@ -284,7 +286,7 @@ class ControlState:
                 continue
             try:
                 changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
-            except (ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 log.warning(
                     "control record at offset %d can't be read and is left out: %s",
                     offset,
@@ -325,7 +327,7 @@ class ControlState:
             package = key.removeprefix(_LOG)
             _keep(self.log_levels, package, LogLevel(**said).level if said and is_settable(package) else None)
         elif key == "pause":
-            self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
+            self.paused = {topic: compile_java(topic) for topic in Pause(**said).topics}
         elif key == "retry" and said:
             self.try_now = TryNow(**{**said, "rank": offset})
         elif key == "throttle":
@@ -382,7 +384,7 @@ class ControlState:
 
     def is_paused(self, topic: str) -> bool:
         """True if pumps must leave a source topic alone."""
-        return any(pattern.fullmatch(topic) for pattern in self.paused)
+        return any(pattern.fullmatch(topic) for pattern in self.paused.values())
 
 
 def _keep(words: dict[str, _Word], name: str, word: _Word | None) -> None:
