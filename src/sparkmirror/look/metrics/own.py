@@ -46,10 +46,10 @@ WORST_TOPICS = 200
 MOST_GROUPS = 500
 """Most groups in a process that all have their own series.
 
-Above this number, or above `MOST_PARTITIONS` partitions, only groups that would read records again have series.
+Above this number, or above `MOST_PARTITIONS` partitions, only groups that would skip or read again have.
 """
 WORST_GROUPS = 200
-"""Groups with series above `MOST_GROUPS`: the most records to read again."""
+"""Groups with series above `MOST_GROUPS`: the most records to skip, then to read again."""
 
 _FLOW = (
     ("records_total", "counter", "Records copied."),
@@ -67,7 +67,7 @@ _FLOW = (
         "Age of the oldest record that is not copied (not fetched yet: time since it was first seen to wait), of the "
         "partition where it is largest.",
     ),
-    ("eta_seconds", "gauge", "Time until all but parked and paused partitions has caught up, at the present rate."),
+    ("eta_seconds", "gauge", "Time until all but parked, paused and held-back partitions has caught up, at this rate."),
     ("objective_seconds", "gauge", "Promised lag (sparkmirror.objective.seconds)."),
     ("retention_race_seconds", "gauge", "Time until the source deletes records that are not copied, if that is near."),
     ("partitions_unknown", "gauge", "Partitions whose lag is not known."),
