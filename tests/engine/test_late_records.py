@@ -234,7 +234,7 @@ def test_a_partition_that_is_still_copied_gets_the_present_end() -> None:
     word = said_again(played, 15, 27, 4)
     assert word == DoneTopic(source_topic_id=OLD.hex(), ends={0: 10, 1: 27}, reached={0: 10}, accepted={0: 15, 2: 4})
     played.done.see(there(OLD, 3))
-    assert played.done.released == ()
+    assert not played.done.released
     assert played.done.late_offsets(at_source(15, 27, 4)) == []
     played.done.follow(played.log, [at_its_end(1, 27)])
     assert played.done.released == ("orders",)

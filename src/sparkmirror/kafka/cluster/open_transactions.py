@@ -64,7 +64,9 @@ def open_transactions(
             told[partition] = f"{error_name(answer.error)}{grant}"
         elif among := [entry for entry in answer.producers if entry.transaction_start >= 0]:
             first = min(among, key=lambda entry: entry.transaction_start)
-            told[partition] = OpenTransaction(first.producer_id, first.transaction_start, first.last_timestamp_ms)
+            told[partition] = OpenTransaction(
+                producer_id=first.producer_id, start_offset=first.transaction_start, last_ms=first.last_timestamp_ms
+            )
     producers = {entry.producer_id for entry in told.values() if isinstance(entry, OpenTransaction)}
     coordinated, all_asked = _coordinated(client, producers) if producers else ({}, True)
     return {

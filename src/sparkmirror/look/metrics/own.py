@@ -46,10 +46,10 @@ WORST_TOPICS = 200
 MOST_GROUPS = 500
 """Most groups in a process that all have their own series.
 
-Above this number, or above `MOST_PARTITIONS` partitions, only groups that would skip or read again have.
+Above this number, or above `MOST_PARTITIONS` partitions, only groups that would skip or read again have series.
 """
 WORST_GROUPS = 200
-"""Groups with series above `MOST_GROUPS`: the most records to skip, then to read again."""
+"""Groups with series above `MOST_GROUPS`: those that skip or read again most."""
 
 _FLOW = (
     ("records_total", "counter", "Records copied."),

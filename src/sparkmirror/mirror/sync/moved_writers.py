@@ -124,11 +124,11 @@ def _say(
     turn: bool,
 ) -> Iterator[Moved]:
     if before is not None and not before.is_of(topic.topic_id):
-        yield Moved(topic.name, before.ends, 0, before.accepted, recreated=True)
+        yield Moved(topic=topic.name, ends=before.ends, expected=0, accepted=before.accepted, recreated=True)
         return
     word = word_on(topic, ends, before)
     control.done(topic.name, word)
-    said = Moved(topic.name, word.ends, 0, word.accepted)
+    said = Moved(topic=topic.name, ends=word.ends, expected=0, accepted=word.accepted)
     try:
         expected = 0 if turn else _expect(ledger, topic.name)
     except ConnectionError:  # the notes are in force
@@ -138,7 +138,7 @@ def _say(
 
 
 def word_on(topic: TopicDescription, ends: Mapping[int, int], before: DoneTopic | None) -> DoneTopic:
-    """Return the word on a topic with these ends at the source, after the word `before`.
+    """Return the word on a topic with these source ends, after the word `before`.
 
     Only what `before` does not call late is still to be copied.
     """

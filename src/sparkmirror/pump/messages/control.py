@@ -263,7 +263,7 @@ class ControlState:
         self.shares: dict[str, AddedRoutes | RouteMoves] = {}
         """Newest record with shares of the bandwidth cap, by the driver's incarnation."""
         self.paused: dict[str, regex.Pattern[str]] = {}
-        """Paused topics, by the operator's regular expressions, which are Java's as in the file."""
+        """Paused topics, by the operator's regular expressions (Java's)."""
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
         self.try_now: TryNow | None = None
