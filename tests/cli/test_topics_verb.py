@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,21 +28,21 @@ BOTH = pytest.mark.parametrize("said", ["done", "undo"])
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The flows that were told; each takes all words but for `B->A`, whose clusters don't answer."""
+    """The flows that were told; `A->B` takes all words, `B->A` one, and then its clusters don't answer."""
     names: list[str] = []
 
-    def say(flow: FlowConfig, _: Callable[[str], bool]) -> None:
+    def say(flow: FlowConfig) -> Iterator[str]:
+        names.append(flow.name)
+        yield "orders"
         if flow.name == "B->A":
             raise ClusterUnreachable("no broker answers")
-        names.append(flow.name)
+        yield "payments"
 
-    def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
-        say(flow, chosen)
-        return [Moved("orders", {0: 7}, 0)]
+    def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> Iterator[Moved]:
+        return (Moved(topic, {0: 7}, 0, {}) for topic in say(flow))
 
-    def take_back(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[str]:
-        say(flow, chosen)
-        return ["orders"]
+    def take_back(flow: FlowConfig, chosen: Callable[[str], bool]) -> Iterator[str]:
+        return say(flow)
 
     monkeypatch.setattr(verb, "say_moved", say_moved)
     monkeypatch.setattr(verb, "take_back", take_back)
@@ -71,7 +71,26 @@ def test_what_was_told_before_an_error_is_printed(told: list[str], tmp_path: Pat
     command = ["topics", said, file_of(tmp_path, FILE), "--topics", "orders"]
     failed = CliRunner().invoke(app, command)
     assert isinstance(failed.exception, ClusterUnreachable)
-    assert failed.stdout.startswith("A->B: orders is copied ")
+    assert [line.split(" is copied ")[0] for line in failed.stdout.splitlines()] == [
+        "A->B: orders",
+        "A->B: payments",
+        "B->A: orders",
+    ]
     rows = json.loads(CliRunner().invoke(app, [*command, "-o", "json"]).stdout)
-    assert [(row["flow"], row["topic"]) for row in rows] == [("A->B", "orders")]
-    assert told == ["A->B", "A->B"]
+    assert [(row["flow"], row["topic"]) for row in rows] == [
+        ("A->B", "orders"),
+        ("A->B", "payments"),
+        ("B->A", "orders"),
+    ]
+    assert told == ["A->B", "B->A"] * 2
+
+
+def test_late_records_that_stay_at_the_source_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = Moved("orders", {0: 7}, 0, {0: 9}), Moved("payments", {0: 7}, 0, {}, recreated=True)
+    monkeypatch.setattr(verb, "say_moved", lambda *_: iter(said))
+    told = CliRunner().invoke(app, ["topics", "done", file_of(tmp_path, FILE), "--topics", ".*", "--flow", "A->B"])
+    assert told.stdout.splitlines() == [
+        "A->B: orders is copied up to its end, then left alone (partition: offset 0: 7)",
+        "A->B: orders: what came later up to here stays at the source (partition: offset 0: 9)",
+        "A->B: payments was created again at the source, so nothing is accepted: topics undo copies it",
+    ]

@@ -221,7 +221,7 @@ def lost(patch: Patch) -> None:
 
 
 def moved(patch: Patch) -> None:
-    patch.setattr(topics, "say_moved", lambda *_: [Moved("orders", {0: 7}, 1)])
+    patch.setattr(topics, "say_moved", lambda *_: [Moved("orders", {0: 7}, 1, {})])
     patch.setattr(topics, "take_back", lambda *_: ["orders"])
 
 

@@ -205,6 +205,7 @@ verify FILE --topics (
 verify FILE --allow-behind -1
 verify FILE --limit many
 pause FILE --topics (
+pause FILE --topics (?P<python>orders)
 pause FILE --topics ,
 pause FILE --flow B->A
 retry FILE orders:x

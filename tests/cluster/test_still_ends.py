@@ -102,7 +102,7 @@ def test_an_open_transaction_leaves_no_end(
     words = "a transaction is open from offset 4 on"
     assert ends(source_cluster, topic_name) == StillEnds({(topic_name, 0): 5}, {(topic_name, 1): words})
     with pytest.raises(NotAtRest, match=f"not at rest: {topic_name}-1: {words}; stop the topics' producers first"):
-        say_moved(flow, {topic_name}.__contains__)
+        list(say_moved(flow, {topic_name}.__contains__))
     producer.commit_transaction()
     producer.close()
     mp.wait_for(lambda: ends(source_cluster, topic_name).ends.get((topic_name, 1)) == 6, 30, "the marker is there")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_driver_control import ENDS, PlayedTopic, at_its_end
@@ -19,6 +20,7 @@ from sparkmirror.look.doctor import flow_status
 from sparkmirror.mirror.engine import flow_health
 from sparkmirror.mirror.engine.done_topics import DoneTopics
 from sparkmirror.mirror.engine.turn_watch import TurnWatch
+from sparkmirror.mirror.sync.moved_writers import word_on
 from sparkmirror.pump.messages.control import Border, Control, ControlState, DoneTopic, TurnStart
 from sparkmirror.snapshot.late_offsets import LateOffsets
 from sparkmirror.snapshot.snapshot import FlowState, Topic
@@ -195,6 +197,49 @@ def test_an_earlier_release_wrote_no_more_than_the_ends_that_were_reached() -> N
     assert (done.released, done.end_of(0), done.copied_to(0), done.is_of(NEW)) == (True, 7, 7, True)
 
 
+# --- `topics done` is said again ------------------------------------------------------------------
+
+
+def said_again(played: PlayedTopic, *ends: int) -> DoneTopic:
+    """The word that the operator says after the newest one, and that the driver hears."""
+    (topic,) = there(OLD, len(ends)).values()
+    word = word_on(topic, dict(enumerate(ends)), played.newest)
+    played.says(word)
+    played.done.follow(played.log, ())
+    return word
+
+
+def test_late_records_that_the_operator_accepts_stay_at_the_source() -> None:
+    """Copied on, they would come after the records of the new writers."""
+    played = a_done_topic()
+    played.done.follow(played.log, [at_its_end(0, 12), at_its_end(1, 20)])
+    word = said_again(played, 15, 20)
+    assert (word.ends, word.reached, word.beyond) == (ENDS, {0: 12, 1: 20}, {0: 12})
+    for done in (played.done, successor(played)):
+        assert done.released == ("orders",)
+        assert [done.end_of("orders", partition) for partition in ENDS] == [10, 20]
+        assert done.late_offsets(at_source(15, 20)) == []
+        assert done.outgrown(at_source(16, 20)) == {("orders", 0): 15}
+        assert done.late_offsets(at_source(16, 21)) == [
+            LateOffsets("orders", 0, 0, 1),
+            LateOffsets("orders", 1, 0, 1),
+        ], "what comes after that is late again"
+    assert said_again(played, 16, 21).accepted == {0: 16, 1: 21}
+
+
+def test_a_partition_that_is_still_copied_gets_the_present_end() -> None:
+    """The other has reached its end; a third came later, and is late."""
+    played = a_done_topic()
+    played.done.follow(played.log, [at_its_end(0, 10)])
+    word = said_again(played, 15, 27, 4)
+    assert word == DoneTopic(source_topic_id=OLD.hex(), ends={0: 10, 1: 27}, reached={0: 10}, accepted={0: 15, 2: 4})
+    played.done.see(there(OLD, 3))
+    assert not played.done.released
+    assert played.done.late_offsets(at_source(15, 27, 4)) == []
+    played.done.follow(played.log, [at_its_end(1, 27)])
+    assert played.done.released == ("orders",)
+
+
 # --- what people are told -------------------------------------------------------------------------
 
 
@@ -242,6 +287,22 @@ def test_late_records_hold_the_flow_up_whatever_else_it_copies(
     if state is FlowState.HELD_UP:
         assert flow_health.first_reason(seen).startswith("orders: ")
         assert line in flow_status.line(seen, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lag"),
+    [
+        ({"refused": "its name is too long"}, None),
+        ({"gone": True}, None),
+        ({"waits": True}, None),
+        ({"released": True}, 0),
+        ({"released": True, "recreated": True}, None),
+    ],
+)
+def test_the_lag_of_a_topic_without_partitions(changes: dict[str, Any], lag: int | None) -> None:
+    """Only of a topic that is copied to its end it is known."""
+    (row,) = topic_rows.rows(flow(topics=(Topic(topic="bills", target_topic="", **changes),)), 0.0)
+    assert row["lag"] == lag
 
 
 def test_late_records_are_unhealthy_while_the_rest_is_copied() -> None:

@@ -147,6 +147,33 @@ def test_a_late_record_is_named_and_copied_when_that_is_taken_back(
         mp.wait_for(lambda: not late(mirror), 30, "nothing is late any more")
 
 
+def test_late_records_are_accepted_when_that_is_said_again(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    file: Path,
+    verify_verb: VerifyVerb,
+) -> None:
+    """They stay at the source, as the copy has the new writers' records by now."""
+    with run_mirror(file, spark) as mirror:
+        mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT, 90, "copied")
+        say("done", file, topic_name)
+        mp.wait_for(lambda: is_released(mirror, topic_name), 30, "the topic is released")
+        write(target_cluster, topic_name, plain(range(50)))
+        write(source_cluster, topic_name, plain([COUNT]))
+        mp.wait_for(lambda: len(late(mirror)) == 1, 30, "the late record is named")
+        assert f"stays at the source (partition: offset 0: {COUNT + 1})" in say("done", file, topic_name)
+        mp.wait_for(lambda: not late(mirror), 30, "the late record is accepted")
+        assert is_released(mirror, topic_name)
+        write(source_cluster, topic_name, plain([COUNT + 1]))
+        mp.wait_for(lambda: len(late(mirror)) == 1, 30, "the next one is late")
+        assert f"{topic_name}-0: 1 offsets came to the source" in late(mirror)[0]
+        assert end(target_cluster, topic_name) == COUNT + 50, "nothing came behind the new writers' records"
+    said = verify_verb(str(file), "-o", "json")
+    assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
+
+
 @pytest.mark.full
 def test_a_record_in_a_partition_that_came_later_is_late_too(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path

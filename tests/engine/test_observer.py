@@ -222,7 +222,7 @@ class SaidShareGroups:
 
 
 def test_when_a_group_was_last_at_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As its standing says, whatever its state; what was known stays while it can't be set, or no time is known."""
+    """As its standing says; what was known stays while it can't be set, or no time is known; never of a moved one."""
     driver = a_driver(1)
     monkeypatch.setattr(FlowDriver, "duties", Duties("A->B", [], lambda: True))
     look = an_observer(driver)
@@ -234,10 +234,12 @@ def test_when_a_group_was_last_at_the_target(monkeypatch: pytest.MonkeyPatch) ->
         standing("shop", 1, missing=["it has members at B"], synced_ms=7_000),
         standing("shop", 1, ahead=["t-0: at 5"]),
         standing("shop", 1, beyond=["t-0: at 9"], synced_ms=8_000),
+        standing("shop", 1, moved=["it has members at B"]),
+        standing("shop", 1, moved=["it reads what B->A has copied"], synced_ms=9_000),
     ):
         driver.groups.share = cast(ShareGroupOffsets, SaidShareGroups({"shop": standing_of_turn}))
         times.append(look().groups[0].synced_ms)
-    assert times == [None, 5_000, 6_000, 6_000, 6_000, 8_000]
+    assert times == [None, 5_000, 6_000, 6_000, 6_000, 8_000, None, None]
 
 
 def test_commands_reach_the_clusters_as_the_file_has_them() -> None:

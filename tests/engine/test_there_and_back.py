@@ -39,7 +39,7 @@ def test_there_and_back_and_there_again(spark: SparkSession, case: TurnCase, top
         mp.wait_for(case.is_level, 90, "B has all")
         mp.wait_for(lambda: state_of(mirror, "B->A") == "waits for its turn", 30, "the way back waits")
         with pytest.raises(NotTurned, match="B->A: it is not its turn"):
-            say_moved(case.flow("B->A"), set(case.topics).__contains__)
+            list(say_moved(case.flow("B->A"), set(case.topics).__contains__))
         first = case.end_turn("A->B", case.topics)
         before_start = case.straggle("A", topic_name)
         assert start_turn(case.flow("B->A"), first.borders) == {(topic_name, 0): 1}
@@ -75,13 +75,13 @@ def test_published_ends_can_be_taken_back(spark: SparkSession, case: TurnCase, t
     with run_mirror(case.file, spark) as mirror:
         mp.wait_for(case.is_level, 90, "B has all")
         case.end_turn("A->B", case.topics)
-        assert take_back(forth, chosen) == [topic_name]
-        assert take_back(forth, chosen) == []
+        assert list(take_back(forth, chosen)) == [topic_name]
+        assert list(take_back(forth, chosen)) == []
         case.write("A", topic_name, 10)
         mp.wait_for(case.is_level, 60, "A is copied again")
         case.turn("A->B", "B->A", case.topics)
         with pytest.raises(NotTurned, match="A->B: it is not its turn"):
-            take_back(forth, chosen)
+            list(take_back(forth, chosen))
         case.write("B", topic_name, 10)
         mp.wait_for(case.is_level, 60, "B is copied")
         case.turn("B->A", "A->B", case.topics)

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
+from kafka.protocol.admin import ListTransactionsResponse
 
 from sparkmirror.clock import utc
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster import open_transactions as module
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
-from sparkmirror.kafka.cluster.open_transactions import Coordinated, OpenTransaction
+from sparkmirror.kafka.cluster.open_transactions import Coordinated, OpenTransaction, open_transactions
+from sparkmirror.kafka.cluster.producers import DescribedPartition, ProducerEntry
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.rpc import UnsupportedBroker
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.mirror.engine.transaction_watch import ASK_S, LONG_S, MOST_ASKED, TransactionWatch, abort_command
+from sparkmirror.mirror.engine.transaction_watch import (
+    ABORT_LATE_S,
+    ASK_S,
+    LONG_S,
+    MOST_ASKED,
+    TransactionWatch,
+    abort_command,
+)
 
 PAY = ("pay", 0)
 BEGAN_S = 1_764_000_000.0
@@ -70,6 +83,7 @@ def test_its_producer_its_name_and_its_end_are_told() -> None:
         f"a transaction of producer 4000, transactional id stuck, which is open from source offset 3 on, since "
         f"{utc(BEGAN_S - 5)}; its coordinator aborts it at {utc(BEGAN_S + 895)}, if its producer does not end it before"
     )
+    assert "; its coordinator aborts it at" in after_long(open_one, 895 - LONG_S + ABORT_LATE_S), "it comes by"
     assert after_long(open_one, 900).endswith(f"it hangs: its timeout was over at {utc(BEGAN_S + 895)}")
 
 
@@ -78,6 +92,50 @@ def test_what_no_coordinator_tells_is_said() -> None:
     assert f"producer 4000, which is open from source offset 3 on, since {utc(BEGAN_S - 7)}; no coordinator" in words
     assert "lacks DESCRIBE on its transactional id" in words
     assert f"since {utc(BEGAN_S)};" in after_long(OpenTransaction(4000, 3, -1)), "since it was seen"
+
+
+def test_a_coordinator_that_could_not_be_asked_does_not_let_it_hang() -> None:
+    words = after_long(OpenTransaction(4000, 3, -1, unasked=True))
+    assert words.endswith(f"since {utc(BEGAN_S)}; its coordinator could not be asked, which takes Kafka 3.0")
+
+
+class PlayedBrokers:
+    """Two brokers of a source, of which the second has its own answer to who coordinates."""
+
+    brokers = (1, 2)
+
+    def __init__(self, second: ListTransactionsResponse | ConnectionError) -> None:
+        self.second = second
+
+    def ask(self, broker: int, request: object, newest: int) -> ListTransactionsResponse:
+        if broker == 1:
+            return listing(0)
+        if isinstance(self.second, ConnectionError):
+            raise self.second
+        return self.second
+
+
+def listing(error: int) -> ListTransactionsResponse:
+    return ListTransactionsResponse(error_code=error, transaction_states=[])
+
+
+@pytest.mark.parametrize(
+    ("second", "unasked"),
+    [
+        (UnsupportedBroker("older than Kafka 3.0"), True),
+        (ConnectionError("no answer"), True),
+        (listing(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), True),
+        (listing(0), False),
+    ],
+    ids=["too old", "away", "loading", "asked"],
+)
+def test_whether_each_broker_could_be_asked_is_known(
+    monkeypatch: pytest.MonkeyPatch, second: ListTransactionsResponse | ConnectionError, unasked: bool
+) -> None:
+    entry = ProducerEntry(producer_id=4000, producer_epoch=0, last_sequence=1, last_timestamp_ms=2, transaction_start=3)
+    monkeypatch.setattr(module, "_described", lambda *_: {PAY: DescribedPartition(0, (entry,))})
+    client: Any = PlayedBrokers(second)
+    assert open_transactions(client, [PAY]) == {PAY: OpenTransaction(4000, 3, 2, unasked=unasked)}
 
 
 @pytest.mark.parametrize(

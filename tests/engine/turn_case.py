@@ -199,7 +199,7 @@ class TurnCase:
     def end_turn(self, name: str, topics: Sequence[str]) -> Drained:
         """Publish the ends of a flow's turn, and wait until all is copied."""
         flow = self.flow(name)
-        say_moved(flow, set(topics).__contains__)
+        assert {said.topic for said in say_moved(flow, set(topics).__contains__)} == set(topics)
         return self.drain(name, topics)
 
     def drain(self, name: str, topics: Sequence[str]) -> Drained:

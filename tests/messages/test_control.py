@@ -52,7 +52,7 @@ def everything(state: ControlState) -> tuple[object, ...]:
 def test_nothing_said_is_nothing_to_do() -> None:
     state = ControlState()
     assert not state.apply([])
-    assert everything(state) == (None, {}, None, (), None, None)
+    assert everything(state) == (None, {}, None, {}, None, None)
     assert not state.unclean
     assert not state.is_paused("orders")
 
@@ -295,6 +295,8 @@ def test_paused_topics_match_in_full() -> None:
         "payments",
         "pay",
     ]
+    assert state.apply([said("pause", {"topics": ["[a-z&&[^o]]+"]})])
+    assert [topic for topic in ("bills", "orders") if state.is_paused(topic)] == ["bills"], "as Java reads it"
     assert state.apply([said("pause", {"topics": []})])
     assert not state.is_paused("orders")
 
@@ -302,7 +304,7 @@ def test_paused_topics_match_in_full() -> None:
 def test_a_tombstone_takes_a_pause_or_a_throttle_away() -> None:
     state = told()
     assert state.apply([LogEntry(9, b"pause", None), LogEntry(10, b"throttle", None)])
-    assert (state.paused, state.bytes_per_second) == ((), None)
+    assert (state.paused, state.bytes_per_second) == ({}, None)
     assert state.leader
     assert state.last_round
 

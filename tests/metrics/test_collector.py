@@ -242,6 +242,8 @@ def test_a_task_fails_with_its_parked_partition() -> None:
     [
         {"state": FlowState.INCOMPLETE},
         {"state": FlowState.JOINING, "role": Role.JOINING, "reason": "B can't be reached", "state_since_ms": 0},
+        {"state": FlowState.STANDING_BY, "role": Role.JOINING, "reason": "no right to the group", "state_since_ms": 0},
+        {"state": FlowState.WRONG_CLUSTER, "reason": "B is another cluster", "state_since_ms": 0},
     ],
 )
 def test_connectors_fail_where_the_flow_cannot_work(changes: dict[str, Any]) -> None:
@@ -253,7 +255,9 @@ def test_connectors_fail_where_the_flow_cannot_work(changes: dict[str, Any]) -> 
 def test_joining_is_no_failure_at_first_and_standing_by_none_ever() -> None:
     joining = flow(state=FlowState.JOINING, role=Role.JOINING, reason="waits", state_since_ms=NOW_MS - 5_000)
     standby = flow(state=FlowState.STANDING_BY, role=Role.STANDBY, state_since_ms=0, reason="host-2 works on it")
+    refused = flow(state=FlowState.STANDING_BY, role=Role.JOINING, state_since_ms=NOW_MS - 5_000, reason="no right")
     assert not status(snapshot(joining), *Profile)
+    assert not status(snapshot(refused), *Profile)
     assert not status(snapshot(standby), *Profile)
 
 

@@ -102,9 +102,19 @@ def test_clients_by_topic_have_the_sums_of_all() -> None:
 
 def test_above_100_topics_clients_have_one_row_for_each_flow() -> None:
     topics = tuple(topic(f"t{n}", partition(records=n)) for n in range(101))
-    samples = scraped(snapshot(flow(topics=topics)), *Profile)
+    gone = 7
+    samples = scraped(snapshot(flow(topics=topics, records=sum(range(101)) + gone)), *Profile)
     for name in ("kafka_consumer_fetch_manager_records_consumed_total", "kafka_producer_topic_record_send_total"):
-        assert {dict(key)["topic"]: value for key, value in samples[name].items()} == {"all": sum(range(101))}
+        assert {dict(key)["topic"]: value for key, value in samples[name].items()} == {"all": sum(range(101)) + gone}, (
+            "also what was copied of a topic that is gone"
+        )
+
+
+def test_above_500_topics_the_flows_row_counts_topics_that_are_gone() -> None:
+    topics = tuple(topic(f"t{n}", partition(records=1, bytes=2)) for n in range(501))
+    samples = scraped(snapshot(flow(topics=topics, records=508, bytes=1_009)), Profile.AWS)
+    for name, value in (("record_count", 508), ("byte_count", 1_009)):
+        assert list(samples[f"kafka_connect_mirror_source_connector_{name}"].values()) == [value]
 
 
 def test_only_names_of_strimzis_rules_have_jmx_quotes() -> None:

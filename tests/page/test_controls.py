@@ -40,13 +40,13 @@ def test_words_in_the_control_topic(source_cluster: KafkaCluster, target_cluster
     controls = FlowControls(lambda: [flow])
     assert controls.pause("P->B", ["orders.*"]) == "P->B: paused orders.*"
     controls.pause("P->B", ["bills", "orders.*"])
-    assert [one.pattern for one in heard(flow).paused] == ["orders.*", "bills"], "a pause adds"
+    assert list(heard(flow).paused) == ["orders.*", "bills"], "a pause adds"
     assert controls.resume("P->B", ["orders.*"]) == "P->B: resumed orders.*"
-    assert [one.pattern for one in heard(flow).paused] == ["bills"]
+    assert list(heard(flow).paused) == ["bills"]
     with pytest.raises(ConfigError, match=r"resume: orders: is not paused; paused is bills"):
         controls.resume("P->B", ["orders"])
     assert controls.resume("P->B", []) == "P->B: resumed all"
-    assert heard(flow).paused == ()
+    assert heard(flow).paused == {}
     said = controls.throttle("P->B", 20e6, 5e6)
     assert said == "P->B: at most 20,000,000 bytes/s, at most 5,000,000 bytes/s of backfill"
     assert (heard(flow).bytes_per_second, heard(flow).backfill_bytes_per_second) == (20e6, 5e6)
@@ -59,7 +59,7 @@ def test_what_makes_no_sense(tmp_path: Path) -> None:
     controls = FlowControls(lambda: [flow])
     with pytest.raises(ConfigError, match=r"no such flow works here; there is P->B"):
         controls.pause("X->Y", ["a"])
-    with pytest.raises(ConfigError, match=r"pause: \(: not a regular expression"):
+    with pytest.raises(ConfigError, match=r"pause: '\(' is no regular expression"):
         controls.pause("P->B", ["("])
     with pytest.raises(ConfigError, match="name the topics"):
         controls.pause("P->B", [])

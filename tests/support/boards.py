@@ -241,8 +241,8 @@ IN_TROUBLE = {
 """Expressions that have no data, in the original, either, while nothing has failed."""
 
 ABSENT = {
-    "*_total_retries": "Tries again are not counted by task: `sparkmirror_request_errors_total` counts all requests of "
-    "a flow that failed.",
+    "*_total_retries": "Tries again are not counted by task: `sparkmirror_request_errors_total` counts the "
+    "failed requests of the pumps.",
     "*_total_errors_logged, *_last_error_timestamp": "Errors are states, not lines of a log: `…total_record_failures`, "
     "and the page and `sparkmirror status` have the reason of each parked partition.",
     "*_active_count_avg, *_active_count_max": "Only the present number is known: `…source_record_active_count`.",

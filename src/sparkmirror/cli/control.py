@@ -15,6 +15,7 @@ from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, load
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.telling import tell
 from sparkmirror.errors import ConfigError
+from sparkmirror.policy.java_regex import compile_java
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+(:\d+)?")
 
@@ -42,9 +43,9 @@ def pause(
         raise ConfigError("name the topics to pause; `resume` continues with all", origin="--topics", key=topics)
     for pattern in patterns:
         try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ConfigError(f"not a regular expression: {error}", origin="--topics", key=pattern) from error
+            compile_java(pattern)
+        except ValueError as error:
+            raise ConfigError(str(error), origin="--topics") from error
     said = f"paused {', '.join(patterns)}"
     tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause(patterns), said, output)
 

@@ -48,5 +48,7 @@ def state(topic: snapshot.Topic) -> str:
 
 
 def _lag(topic: snapshot.Topic) -> int | None:
+    if topic.released and not topic.recreated:
+        return 0
     known = [partition.lag for partition in topic.partitions if partition.lag is not None]
-    return sum(known) if len(known) == len(topic.partitions) else None
+    return sum(known) if topic.partitions and len(known) == len(topic.partitions) else None

@@ -51,8 +51,8 @@ def done(
     told: list[dict[str, Any]] = []
     try:
         for each in _flows(load(file, clusters, secrets=secrets), flow):
-            told += [{"flow": each.name, **moved._asdict()} for moved in say_moved(each, chosen)]
-    finally:  # of several flows one may fail: what the others were told is in force
+            told.extend({"flow": each.name, **moved._asdict()} for moved in say_moved(each, chosen))
+    finally:  # a flow or a topic may fail: what was told before is in force
         if told:
             _print_done(told, output)
     if not told:
@@ -75,10 +75,20 @@ def _print_done(told: Sequence[Mapping[str, Any]], output: Format) -> None:
         print_json(told)
         return
     for row in told:
-        ends = ", ".join(f"{partition}: {end:,}" for partition, end in sorted(row["ends"].items()))
-        typer.echo(f"{row['flow']}: {row['topic']} is copied up to its end, then left alone (partition: offset {ends})")
+        what = f"{row['flow']}: {row['topic']}"
+        if row["recreated"]:
+            typer.echo(f"{what} was created again at the source, so nothing is accepted: topics undo copies it")
+            continue
+        typer.echo(f"{what} is copied up to its end, then left alone (partition: offset {_offsets(row['ends'])})")
+        if row["accepted"]:
+            came = _offsets(row["accepted"])
+            typer.echo(f"{what}: what came later up to here stays at the source (partition: offset {came})")
         if row["expected"]:
-            typer.echo(f"{row['flow']}: {row['topic']}: {row['expected']} entries of the loss ledger are expected now")
+            typer.echo(f"{what}: {row['expected']} entries of the loss ledger are expected now")
+
+
+def _offsets(by_partition: Mapping[int, int]) -> str:
+    return ", ".join(f"{partition}: {offset:,}" for partition, offset in sorted(by_partition.items()))
 
 
 @topics.command()
@@ -101,7 +111,7 @@ def undo(
     told: list[dict[str, str]] = []
     try:
         for each in _flows(load(file, clusters, secrets=secrets), flow):
-            told += [{"flow": each.name, "topic": topic} for topic in take_back(each, chosen)]
+            told.extend({"flow": each.name, "topic": topic} for topic in take_back(each, chosen))
     finally:  # as `done`
         if told and output is Format.JSON:
             print_json(told)

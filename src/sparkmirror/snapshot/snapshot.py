@@ -438,7 +438,8 @@ class Flow:
     eta_s: float | None = None
     """Seconds until the copy has caught up, at the present rate.
 
-    Parked and paused partitions don't count.
+    Partitions that are parked, paused or held back by an open transaction don't count. None: not known, or the flow is
+    caught up or held up.
     """
     unknown: int = 0
     """Number of partitions whose lag is not known."""

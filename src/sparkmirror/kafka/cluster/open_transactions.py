@@ -43,6 +43,8 @@ class OpenTransaction(NamedTuple):
     """Timestamp of the producer's last record in the partition; -1: not known."""
     coordinated: Coordinated | None = None
     """The coordinator's answer; None: no coordinator told this client."""
+    unasked: bool = False
+    """True if no coordinator told, and not every broker could be asked."""
 
 
 def open_transactions(
@@ -62,11 +64,18 @@ def open_transactions(
             told[partition] = f"{error_name(answer.error)}{grant}"
         elif among := [entry for entry in answer.producers if entry.transaction_start >= 0]:
             first = min(among, key=lambda entry: entry.transaction_start)
-            told[partition] = OpenTransaction(first.producer_id, first.transaction_start, first.last_timestamp_ms)
+            told[partition] = OpenTransaction(
+                producer_id=first.producer_id, start_offset=first.transaction_start, last_ms=first.last_timestamp_ms
+            )
     producers = {entry.producer_id for entry in told.values() if isinstance(entry, OpenTransaction)}
-    coordinated = _coordinated(client, producers) if producers else {}
+    coordinated, all_asked = _coordinated(client, producers) if producers else ({}, True)
     return {
-        partition: entry if isinstance(entry, str) else entry._replace(coordinated=coordinated.get(entry.producer_id))
+        partition: entry
+        if isinstance(entry, str)
+        else entry._replace(
+            coordinated=coordinated.get(entry.producer_id),
+            unasked=not all_asked and entry.producer_id not in coordinated,
+        )
         for partition, entry in told.items()
     }
 
@@ -91,23 +100,25 @@ def _described(
     return described
 
 
-def _coordinated(client: ClusterClient, producers: Iterable[int]) -> Mapping[int, Coordinated]:
+def _coordinated(client: ClusterClient, producers: Iterable[int]) -> tuple[Mapping[int, Coordinated], bool]:
     """Return what coordinators tell about the producers' transactions, by producer id.
 
-    They leave out transactions that the principal may not describe, and brokers before Kafka 3.0 don't know the
-    request.
+    Also returns whether all brokers answered. They leave out transactions that the principal may not describe, and
+    brokers before Kafka 3.0 don't know the request.
     """
     told: dict[int, Coordinated] = {}
+    all_asked = True
     for broker in client.brokers:
         try:
             request = ListTransactionsRequest(state_filters=_OPEN, producer_id_filters=sorted(producers))
-            names = [
-                state.transactional_id for state in client.ask(broker, request, newest=_ALL_STATES).transaction_states
-            ]
+            listed = client.ask(broker, request, newest=_ALL_STATES)
+            all_asked &= not listed.error_code
+            names = [state.transactional_id for state in listed.transaction_states]
             if not names:
                 continue
             answer = client.ask(broker, DescribeTransactionsRequest(transactional_ids=names))
         except ConnectionError:  # the other brokers may tell
+            all_asked = False
             continue
         told |= {
             state.producer_id: Coordinated(
@@ -116,4 +127,4 @@ def _coordinated(client: ClusterClient, producers: Iterable[int]) -> Mapping[int
             for state in answer.transaction_states
             if not state.error_code
         }
-    return told
+    return told, all_asked

@@ -181,7 +181,7 @@ def _topic_facts(
         turn_of=_opposite_turn(seen, topic),
         done=done,
         recreated=done is not None and there is not None and not done.is_of(there.topic_id),
-        paused_by=next((paused.pattern for paused in seen.control.paused if paused.fullmatch(topic)), ""),
+        paused_by=next((said for said, paused in seen.control.paused.items() if paused.fullmatch(topic)), ""),
         bytes_per_s_cap=seen.control.bytes_per_second,
         backfill_per_s_cap=seen.control.backfill_bytes_per_second,
         running=seen.running,

@@ -147,8 +147,9 @@ GROUPS = (
         "offset map. Not if it has members at the target: then it has moved.",
         cause="It was set back at the source after its offset had been set at the target, where the mirror never puts "
         "an offset back; or it has read on at the target itself.",
-        action="Delete its offsets at the target (kafka-consumer-groups.sh --delete-offsets; the finding has the "
-        "command), and the mirror sets the exact ones in its next turn. " + _MOVED_ALREADY,
+        action="Where the mirror sets offsets (`sync.group.offsets.enabled`), delete the group's at the target "
+        "(kafka-consumer-groups.sh --delete-offsets), and the exact ones come in its next turn. Else set those that "
+        "`sparkmirror offsets translate` prints. The finding has the command. " + _MOVED_ALREADY,
         look=_skips,
     ),
     Rule(

@@ -91,6 +91,8 @@ def _rows(flow: Flow, *, each: bool) -> list[_TopicFigures]:
             row.bytes += topic.bytes
             row.records_per_s += sum(partition.records_per_s for partition in topic.partitions)
             row.bytes_per_s += sum(partition.bytes_per_s for partition in topic.partitions)
+    for row in () if each else rows.values():  # counters never fall, also if a topic is gone
+        row.records, row.bytes = flow.records, flow.bytes
     return list(rows.values())
 
 

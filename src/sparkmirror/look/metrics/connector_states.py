@@ -57,7 +57,9 @@ def _has_failed(flow: Flow) -> bool:
     if flow.state is FlowState.INCOMPLETE:
         return True
     late = flow.at_ms - flow.state_since_ms > JOINING_MS
-    return flow.state is FlowState.JOINING and late and bool(flow.reason or flow.waiting)
+    lease_refused = flow.state is FlowState.STANDING_BY and flow.role is Role.JOINING
+    waits = flow.state is FlowState.JOINING and bool(flow.reason or flow.waiting)
+    return late and (waits or lease_refused or flow.state is FlowState.WRONG_CLUSTER)
 
 
 def _source(flow: Flow, *, failed: bool) -> ConnectorMetrics:

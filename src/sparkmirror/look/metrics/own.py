@@ -46,10 +46,10 @@ WORST_TOPICS = 200
 MOST_GROUPS = 500
 """Most groups in a process that all have their own series.
 
-Above this number, or above `MOST_PARTITIONS` partitions, only groups that would read records again have series.
+Above this number, or above `MOST_PARTITIONS` partitions, only groups that would skip or read again have series.
 """
 WORST_GROUPS = 200
-"""Groups with series above `MOST_GROUPS`: the most records to read again."""
+"""Groups with series above `MOST_GROUPS`: those that skip or read again most."""
 
 _FLOW = (
     ("records_total", "counter", "Records copied."),
@@ -67,12 +67,13 @@ _FLOW = (
         "Age of the oldest record that is not copied (not fetched yet: time since it was first seen to wait), of the "
         "partition where it is largest.",
     ),
-    ("eta_seconds", "gauge", "Time until all but parked and paused partitions has caught up, at the present rate."),
+    ("eta_seconds", "gauge", "Time until all but parked, paused and held-back partitions has caught up, at this rate."),
     ("objective_seconds", "gauge", "Promised lag (sparkmirror.objective.seconds)."),
     ("retention_race_seconds", "gauge", "Time until the source deletes records that are not copied, if that is near."),
     ("partitions_unknown", "gauge", "Partitions whose lag is not known."),
     ("processes", "gauge", "Processes that work on the flow or stand by."),
     ("tasks_max", "gauge", "Most Spark tasks for the flow."),
+    ("pumps", "gauge", "Pumps that report."),
 )
 """A flow's series: names without `sparkmirror_`, types and meanings."""
 
@@ -192,6 +193,7 @@ def _figures(families: Families, flow: Flow) -> None:
         "held_back_records": sum(partition.held_back for topic in flow.topics for partition in topic.partitions),
         "partitions_unknown": flow.unknown,
         "tasks_max": flow.tasks_max,
+        "pumps": len(flow.pumps),
     }
     for name, kind, text in _FLOW:
         if name in values:

@@ -8,6 +8,7 @@ so that no sum counts twice.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable
 
 from sparkmirror.look.metrics.client_names import FETCHES, NAN, add_clients
@@ -69,7 +70,13 @@ def _rows(flows: list[Flow]) -> list[tuple[Flow, Topic, Partition, str]]:
     if len(topics) > MOST_PARTITIONS:
         every = [(flow, tuple(partition for topic in flow.topics for partition in topic.partitions)) for flow in flows]
         return [
-            (flow, Topic(topic=_TOGETHER, target_topic=_TOGETHER), _together(partitions), _TOGETHER)
+            (
+                flow,
+                Topic(topic=_TOGETHER, target_topic=_TOGETHER),
+                # Counters never fall, also if a topic is gone.
+                dataclasses.replace(_together(partitions), records=flow.records, bytes=flow.bytes),
+                _TOGETHER,
+            )
             for flow, partitions in every
             if partitions
         ]

@@ -5,7 +5,6 @@ The actions write records to the flows' control topics.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -14,6 +13,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.policy.java_regex import compile_java
 from sparkmirror.pump.messages.control import Control, ControlState, control_topic
 
 
@@ -54,9 +54,9 @@ class FlowControls:
             raise ConfigError("name the topics to pause", origin="pause")
         for pattern in topics:
             try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ConfigError(f"not a regular expression: {error}", origin="pause", key=pattern) from error
+                compile_java(pattern)
+            except ValueError as error:
+                raise ConfigError(str(error), origin="pause") from error
         with self._log(flow) as log:
             paused = _paused(log)
             Control(log).pause([*paused, *(pattern for pattern in dict.fromkeys(topics) if pattern not in paused)])
@@ -103,4 +103,4 @@ def _paused(log: TopicLog) -> list[str]:
     entries, _ = log.read(0, 0)
     state = ControlState()
     state.apply(entries)
-    return [pattern.pattern for pattern in state.paused]
+    return list(state.paused)

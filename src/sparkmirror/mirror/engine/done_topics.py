@@ -212,14 +212,14 @@ class DoneTopics:
         }
 
     def outgrown(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return where copying ends in partitions whose logs are longer now.
+        """Return from where on offsets are late, in partitions whose logs are longer now.
 
         Also where the end is not reached yet: it may be before these `ends` of the source are used.
         """
         return {
-            (topic, partition): done.copied_to(partition)
+            (topic, partition): done.late_from(partition)
             for topic, done, partition in self._partitions()
-            if not self._is_recreated(topic, done) and ends.get((topic, partition), 0) > done.copied_to(partition)
+            if not self._is_recreated(topic, done) and ends.get((topic, partition), 0) > done.late_from(partition)
         }
 
     def late_offsets(
@@ -236,8 +236,9 @@ class DoneTopics:
                 missing = ends.get((topic, partition), 0)
                 late.append(LateOffsets(topic=topic, partition=partition, copied=0, missing=missing, recreated=True))
             elif partition in done.reached or partition not in done.ends:
-                copied = done.copied_to(partition) - done.end_of(partition)
-                missing = ends.get((topic, partition), 0) - done.copied_to(partition)
+                known = max(done.end_of(partition), done.accepted.get(partition, 0))
+                copied = max(done.copied_to(partition) - known, 0)
+                missing = ends.get((topic, partition), 0) - done.late_from(partition)
                 missing = min(told.get((topic, partition), missing), missing)
                 late.append(LateOffsets(topic=topic, partition=partition, copied=copied, missing=max(missing, 0)))
         return [each for each in late if each.copied or each.missing]

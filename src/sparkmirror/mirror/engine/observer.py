@@ -239,7 +239,7 @@ class _FlowObserver:
             pumps=pumps_of(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
-            paused=tuple(pattern.pattern for pattern in driver.reports.heard.paused),
+            paused=tuple(driver.reports.heard.paused),
             bytes_per_s_cap=driver.reports.heard.bytes_per_second,
             backfill_per_s_cap=driver.reports.heard.backfill_bytes_per_second,
             objective_s=flow.objective_seconds or None,
@@ -450,7 +450,8 @@ class _FlowObserver:
                     group=name,
                     state=standing.state,
                     reason=standing.reason,
-                    synced_ms=self._synced_ms.get(name),
+                    # The mirror sets no offsets of such a group any more.
+                    synced_ms=None if standing.state is GroupState.MOVED else self._synced_ms.get(name),
                     checkpoint_ms=took_s * 1000 if took_s is not None else None,
                     partitions=group_partitions(driver, name),
                     looked_at=name in groups.whereabouts or name not in watched,

@@ -33,6 +33,13 @@ ASK_S = 30.0
 MOST_ASKED = 20
 """Most partitions in one question: the same producers hold the others back, too."""
 
+ABORT_LATE_S = 30.0
+"""Seconds after a transaction's timeout from which on it hangs.
+
+A coordinator looks for such transactions every 10 s by default (`transaction.abort.timed.out.transaction.cleanup.
+interval.ms`), and clocks differ.
+"""
+
 
 class HeldBack(NamedTuple):
     """Transaction that holds a partition back."""
@@ -95,7 +102,10 @@ def _words(told: OpenTransaction | str | None, offset: int, since_s: float, now_
         return f"a transaction that is open from source offset {offset} on, since {utc(since_s)}{unknown}"
     coordinated = told.coordinated
     began_s = since_s if told.last_ms < 0 else told.last_ms / 1000
-    if coordinated is None:
+    if told.unasked:
+        who = f"producer {told.producer_id}"
+        then = "its coordinator could not be asked, which takes Kafka 3.0"
+    elif coordinated is None:
         who = f"producer {told.producer_id}"
         then = (
             "no coordinator names it: it hangs, or sparkmirror's principal lacks DESCRIBE on its transactional id at "
@@ -106,7 +116,7 @@ def _words(told: OpenTransaction | str | None, offset: int, since_s: float, now_
         began_s = coordinated.began_ms / 1000
         ends_s = began_s + coordinated.timeout_ms / 1000
         then = f"its coordinator aborts it at {utc(ends_s)}, if its producer does not end it before"
-        if ends_s < now_s:
+        if ends_s + ABORT_LATE_S < now_s:
             then = f"it hangs: its timeout was over at {utc(ends_s)}"
     at = f"from source offset {told.start_offset} on, since {utc(began_s)}"
     return f"a transaction of {who}, which is open {at}; {then}"

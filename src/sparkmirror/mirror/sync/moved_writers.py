@@ -5,7 +5,7 @@ The running mirror reads the notes from the control topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
@@ -33,16 +33,23 @@ class Moved(NamedTuple):
 
     topic: str
     ends: dict[int, int]
-    """The source partitions' end offsets."""
+    """The source offsets up to which the partitions are copied."""
     expected: int
     """Number of the loss ledger's foreign entries that are now expected.
 
     The topic's own writers wrote the records to the copy.
     """
+    accepted: dict[int, int]
+    """The source offsets up to which late records stay at the source."""
+    recreated: bool = False
+    """True if the notes on an earlier topic of the name stay as they are."""
 
 
-def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
+def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> Iterator[Moved]:
     """Note the ends of the chosen source topics that the flow copies.
+
+    Each topic is yielded once its notes are in force. Where a partition is already copied up to an earlier note's end,
+    this end stays, and the late records are accepted: they may not come after the new writers' records.
 
     The ends are the leaders' log ends, or with read_committed the last stable offsets. Of a flow that takes turns the
     logs must be at rest (M4): raises `NotAtRest` otherwise, and `NotTurned` if it is not its turn. Records that foreign
@@ -58,9 +65,13 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
         ends = _ends(flow, source, partitions)
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         try:
-            control = Control(TopicLog(client, control_topic(flow.source.alias)))
+            control_log = TopicLog(client, control_topic(flow.source.alias))
+            control = Control(control_log)
             ledger = LossLedger(TopicLog(client, losses_topic(flow.source.alias)))
-            return [_say(control, ledger, topic, ends, turn=bool(flow.turn)) for _, topic in sorted(topics.items())]
+            before = {} if flow.turn else _words(control_log)
+            for name, topic in sorted(topics.items()):
+                mine = {part.partition: ends[name, part.partition] for part in topic.partitions}
+                yield from _say(control, ledger, topic, mine, before.get(name), turn=bool(flow.turn))
         except ConnectionError as error:
             raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
 
@@ -97,35 +108,75 @@ def _ends(
     return ends
 
 
+def _words(log: TopicLog) -> Mapping[str, DoneTopic]:
+    state = ControlState()
+    state.apply(log.read(0, 0)[0])
+    return state.done
+
+
 def _say(
-    control: Control, ledger: LossLedger, topic: TopicDescription, ends: Mapping[TopicPartition, int], *, turn: bool
-) -> Moved:
-    mine = {part.partition: ends[topic.name, part.partition] for part in topic.partitions}
-    control.done(topic.name, DoneTopic(source_topic_id=topic.topic_id.hex(), ends=mine))
-    foreign = [
-        loss
-        for loss in (() if turn else ledger.read())
-        if loss.source_topic == topic.name and loss.outcome is LossOutcome.FOREIGN
-    ]
+    control: Control,
+    ledger: LossLedger,
+    topic: TopicDescription,
+    ends: Mapping[int, int],
+    before: DoneTopic | None,
+    *,
+    turn: bool,
+) -> Iterator[Moved]:
+    if before is not None and not before.is_of(topic.topic_id):
+        yield Moved(topic=topic.name, ends=before.ends, expected=0, accepted=before.accepted, recreated=True)
+        return
+    word = word_on(topic, ends, before)
+    control.done(topic.name, word)
+    said = Moved(topic=topic.name, ends=word.ends, expected=0, accepted=word.accepted)
+    try:
+        expected = 0 if turn else _expect(ledger, topic.name)
+    except ConnectionError:  # the notes are in force
+        yield said
+        raise
+    yield said._replace(expected=expected)
+
+
+def word_on(topic: TopicDescription, ends: Mapping[int, int], before: DoneTopic | None) -> DoneTopic:
+    """Return the word on a topic with these source ends, after the word `before`.
+
+    Only what `before` does not call late is still to be copied.
+    """
+    if before is None:
+        return DoneTopic(source_topic_id=topic.topic_id.hex(), ends=dict(ends))
+    copying = before.ends.keys() - before.reached.keys()
+    return before.model_copy(
+        update={
+            "ends": before.ends | {partition: end for partition, end in ends.items() if partition in copying},
+            "accepted": {
+                partition: end
+                for partition, end in ends.items()
+                if partition not in copying and end > before.end_of(partition)
+            },
+        }
+    )
+
+
+def _expect(ledger: LossLedger, topic: str) -> int:
+    """Mark the topic's foreign entries as expected, and return their number."""
+    foreign = [loss for loss in ledger.read() if loss.source_topic == topic and loss.outcome is LossOutcome.FOREIGN]
     for loss in foreign:
         ledger.record(loss.model_copy(update={"action": "expected"}))
-    return Moved(topic.name, mine, len(foreign))
+    return len(foreign)
 
 
-def take_back(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[str]:
-    """Remove the notes by `say_moved` on the chosen topics, and return the topics.
+def take_back(flow: FlowConfig, chosen: Callable[[str], bool]) -> Iterator[str]:
+    """Remove the notes by `say_moved` on the chosen topics, and yield each topic then.
 
     Raises `ClusterUnreachable`, and `NotTurned` where the opposite flow's turn has begun.
     """
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         try:
             log = TopicLog(client, control_topic(flow.source.alias))
-            state = ControlState()
-            state.apply(log.read(0, 0)[0])
-            topics = sorted(filter(chosen, state.done))
+            topics = sorted(filter(chosen, _words(log)))
             _demand_turn(flow, topics)
             for topic in topics:
                 Control(log).done(topic, None)
+                yield topic
         except ConnectionError as error:
             raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
-    return topics

@@ -13,7 +13,7 @@ Each flow has a small compacted topic with one partition at the target. The key 
               a task's words on moves: which ones it is ready for, what it has released (`moves.TaskWords`)
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
     done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset},
-               "beyond": {partition: offset}}
+               "beyond": {partition: offset}, "accepted": {partition: offset}}
               source topic with writers moved to the copy (`DoneTopic`)
     turn:TOPIC  {"number": n, "starts": {partition: [upstream, downstream, records]},
                "sequences": {partition: n}}
@@ -32,17 +32,18 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import regex
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from sparkmirror.events import Event
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.log_levels import LEVELS, is_settable
+from sparkmirror.policy.java_regex import compile_java
 from sparkmirror.pump.messages.moves import RouteMoves, TaskWords
 from sparkmirror.pump.messages.orders import AddedRoutes
 
@@ -158,6 +159,11 @@ class DoneTopic(BaseModel):
 
     A pump hears about the end after the operator has given the word.
     """
+    accepted: dict[int, int] = {}
+    """Source offset below which the operator leaves late records at the source.
+
+    Releases up to 0.2 pass over it.
+    """
 
     def is_of(self, topic_id: bytes) -> bool:
         """True if the word may be about the topic with this id; it was given by name."""
@@ -181,6 +187,13 @@ class DoneTopic(BaseModel):
         The end is reached.
         """
         return max(self.end_of(partition), self.beyond.get(partition, 0))
+
+    def late_from(self, partition: int) -> int:
+        """Return the source offset from which on records are late.
+
+        The end is reached.
+        """
+        return max(self.copied_to(partition), self.accepted.get(partition, 0))
 
 
 class Border(NamedTuple):
@@ -249,7 +262,8 @@ class ControlState:
         """Tasks' words, by the driver's incarnation and the task."""
         self.shares: dict[str, AddedRoutes | RouteMoves] = {}
         """Newest record with shares of the bandwidth cap, by the driver's incarnation."""
-        self.paused: tuple[re.Pattern[str], ...] = ()
+        self.paused: dict[str, regex.Pattern[str]] = {}
+        """Paused topics, by the operator's regular expressions (Java's)."""
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
         self.try_now: TryNow | None = None
@@ -272,7 +286,7 @@ class ControlState:
                 continue
             try:
                 changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
-            except (ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 log.warning(
                     "control record at offset %d can't be read and is left out: %s",
                     offset,
@@ -313,7 +327,7 @@ class ControlState:
             package = key.removeprefix(_LOG)
             _keep(self.log_levels, package, LogLevel(**said).level if said and is_settable(package) else None)
         elif key == "pause":
-            self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
+            self.paused = {topic: compile_java(topic) for topic in Pause(**said).topics}
         elif key == "retry" and said:
             self.try_now = TryNow(**{**said, "rank": offset})
         elif key == "throttle":
@@ -370,7 +384,7 @@ class ControlState:
 
     def is_paused(self, topic: str) -> bool:
         """True if pumps must leave a source topic alone."""
-        return any(pattern.fullmatch(topic) for pattern in self.paused)
+        return any(pattern.fullmatch(topic) for pattern in self.paused.values())
 
 
 def _keep(words: dict[str, _Word], name: str, word: _Word | None) -> None:
