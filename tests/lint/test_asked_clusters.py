@@ -177,6 +177,21 @@ def test_a_compacted_log_whose_records_are_all_young(
     assert "too-old" not in lint(tmp_path, *clusters)
 
 
+def test_a_class_that_raises_an_error_is_a_finding(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make(source_cluster, topic_name)
+    (tmp_path / "raising.py").write_text("class Filter:\n    def should_replicate_topic(self, topic):\n        1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = {"topic.filter.class": "raising:Filter"}
+    found = lint(tmp_path, source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name, **own)
+    assert "ZeroDivisionError" in found["unreachable"][0]
+
+
 def test_one_cluster_twice(source_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
     make(source_cluster, topic_name)
     by_another_name = source_cluster.bootstrap_servers.replace("127.0.0.1", "localhost")
