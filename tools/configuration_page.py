@@ -21,7 +21,7 @@ from sparkmirror.config.duty_settings import (
 )
 from sparkmirror.config.metrics_settings import METRICS_SETTINGS
 from sparkmirror.config.providers import CLASSES
-from sparkmirror.config.refusals import ACCEPTED
+from sparkmirror.config.refusals import ACCEPTED, CHECKED
 from sparkmirror.config.schema_settings import REGISTRY_SETTINGS, REGISTRY_TLS
 from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import (
@@ -64,20 +64,23 @@ and which key gave each value. This page is made from the code:
 
 `A->B.` before a key means this flow only, `A.` its source, `B.` its target, "alone" all flows. Of several places the
 first that has a value counts. As with MirrorMaker 2, `consumer.`, `producer.` and `admin.` without an alias before them
-count nowhere; here a warning says so.
+count nowhere; here mostly a warning says so.
 
-Lists are separated by commas. An empty item stops the run; a repeated item is taken out with a warning. If a key is
-written more than once, its last value counts, with a warning. All mistakes of a file are reported at once, a line each.
+Lists are separated by commas. An empty item stops the run; a repeated item counts once, in most lists with a warning.
+If a key is written more than once, its last value counts, with a warning. All mistakes of a file are reported at once,
+a line each.
 
-Values are read as Kafka's own classes read them. A `#` after a value is a part of it. `A->B.enabled` is true if it says
-`true`, and false whatever else it says; any other boolean must be `true` or `false`. A number has digits and a sign,
-nothing else. Brokers are `host:port`; an IPv6 address may stand in brackets. A `scheme://` before it is allowed, and
-ignored. A cluster's brokers may be written again in a key of a client or a flow, if they are the same.
+Values are read as Kafka's own classes read them. A `#` after a value is a part of it. `A->B.enabled`, and
+`A->B.emit.heartbeats.enabled` without that flow, is true if it says `true`, and false whatever else it says; any other
+boolean must be `true` or `false`. A number has digits and a sign, nothing else. Brokers are `host:port`; an IPv6
+address may stand in brackets. A `scheme://` before it is allowed, and ignored. A cluster's brokers may be written again
+in a key of a client or a flow, if they are the same.
 The old names `topics.blacklist`, `groups.blacklist` and `config.properties.blacklist` are read as `….exclude`.
 
 A filter or policy of your own ([topics.md](topics.md#your-own-in-python)) is given the keys that MirrorMaker 2 would
-give to a Java class, but no secrets and nothing that comes from a config provider. Its own keys are written with
-`A->B.` before them; a policy's may also stand alone, as `replication.policy.<name>`.
+give to a Java class, but no secrets, and from a config provider only lists of topics, groups and properties, separators
+and `use.defaults.from`. Its own keys are written with `A->B.` before them; a policy's may also stand
+alone, as `replication.policy.<name>`.
 """
 
 _CLUSTERS = """
@@ -108,8 +111,10 @@ In any value, `${name:path:key}` is replaced by the value that the provider `nam
 | key | default | what it does here |
 |---|---|---|"""
 
-_REFUSED = """
-These keys would change which records are copied, or how. Any value but the listed ones stops the run.
+_REFUSED = f"""
+These keys would change which records are copied, or how. Any value but the listed ones stops the run. So does a
+word that Kafka doesn't know in
+{", ".join(f"`{key}`" for key in CHECKED)}.
 
 | key | value | why |
 |---|---|---|

@@ -44,12 +44,15 @@ class AskedLevels:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._asked: dict[str, dict[str, str]] = {}
+        self._wanted: dict[str, str] = {}
+        """Levels in effect, by package."""
         self._before: dict[str, int] = {}
 
     def follow(self, flow: str, levels: Mapping[str, str]) -> None:
         """Apply the levels that a flow's topic asks for now.
 
-        A package for which no flow asks any more gets its former level back.
+        A package for which no flow asks any more gets its former level back. Other packages stay as they are:
+        `/admin/loggers` may have set them meanwhile.
         """
         with self._lock:
             if self._asked.get(flow, {}) == levels:
@@ -58,13 +61,18 @@ class AskedLevels:
             wanted: dict[str, str] = {}
             for _, asked in sorted(self._asked.items(), reverse=True):
                 wanted |= asked
-            for package in sorted(self._before.keys() | wanted.keys()):
+            changed = {package for package, _ in self._wanted.items() ^ wanted.items()}
+            self._wanted = wanted
+            for package in sorted(changed):
                 self._set(package, wanted.get(package))
 
     def _set(self, package: str, level: str | None) -> None:
         logger = logging.getLogger(package)
-        before = self._before.setdefault(package, logger.level)
-        number = before if level is None else LEVELS[level]
+        if level is None:
+            number = self._before.pop(package)
+        else:
+            self._before.setdefault(package, logger.level)
+            number = LEVELS[level]
         if logger.level != number:
             logger.setLevel(number)
             log.info("log level of %s: %s", package, level or "as before", extra=Event.LOG_LEVEL_CHANGED.extra)

@@ -100,6 +100,14 @@ def test_what_is_refused(run: Callable[..., Result], words: tuple[str, ...], tol
     assert told in str(error)
 
 
+def test_topics_that_match_nothing_are_no_success(run: Callable[..., Result]) -> None:
+    nothing = SchemaCheck("A->B", 0, (), {})
+    error = run(*URLS, "--topics", "ordrs", found=nothing).exception
+    assert getattr(error, "exit_code", None) == 2
+    assert str(error) == "--topics: ordrs: no topic that is copied matches"
+    assert run(*URLS, found=nothing).exit_code == 0
+
+
 def test_patterns_that_are_none(run: Callable[..., Result]) -> None:
     """Before anything is connected."""
     error = run(*URLS, "--topics", "orders(").exception

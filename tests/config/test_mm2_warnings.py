@@ -64,7 +64,7 @@ REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.
         ("dedicated.mode.enable.internal.rest", "agree through the target cluster, without REST"),
         ("key.converter.schemas.enable", "records are copied as bytes, without converters"),
         ("us->eu.topic.creation.groups", "topics are created as they are at the source"),
-        ("eu.offset.flush.timeout.ms", "a write of Connect's offsets may take admin.timeout.ms"),
+        ("eu.offset.flush.timeout.ms", "a write of Connect's offsets may take 10 s"),
         ("us->eu.tasks.max.enforced", "did you mean us->eu.tasks.max.enforce?"),
         ("plugin.path", "Python ones are found on PYTHONPATH"),
         ("errors.retry.timeout", "parked with the reason and tried again"),

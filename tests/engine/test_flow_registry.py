@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from typing import cast
@@ -11,6 +12,7 @@ from tests.support import mirror_process as mp
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.log_levels import asked_levels
 from sparkmirror.mirror.engine import flow_registry as module
 from sparkmirror.mirror.engine.duties import Duties, Schedule
 from sparkmirror.mirror.engine.flow_driver import FlowDriver
@@ -105,6 +107,22 @@ def test_what_stays_is_left_alone_and_what_changes_keeps_its_lease() -> None:
     assert before["b->a"].done[-1] == "closed, its lease kept"
     assert after["b->a"].done == ["opened", "started with its lease"]
     assert before["a->c"].done[-1] == "closed"
+
+
+def test_an_ended_flows_log_levels_are_given_back() -> None:
+    logger = logging.getLogger("sparkmirror.levels_of_this_test")
+    flows = registry(flow("a->b"), flow("b->a"), flow("a->c"))
+    for name, level in (("a->b", "DEBUG"), ("a->c", "ERROR"), ("b->a", "INFO")):
+        asked_levels.follow(name, {logger.name: level})
+    assert logger.level == logging.DEBUG
+    flows.change(config(flow("b->a"), flow("a->c", "other")))
+    settle(flows)
+    assert logger.level == logging.ERROR, "a flow with other settings still asks"
+    flows.change(config(flow("b->a")))
+    settle(flows)
+    assert logger.level == logging.INFO
+    flows.close(0)
+    assert logger.level == logging.NOTSET
 
 
 def test_a_flow_at_another_cluster_gets_a_lease_of_its_own() -> None:

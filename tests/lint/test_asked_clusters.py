@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import (
     ACL,
     ACLOperation,
@@ -147,6 +147,49 @@ def test_trouble_at_the_target(
     assert any(f"2 for {alias}.checkpoints.internal" in one for one in found["factor-too-high"])
     assert found["message-too-large"][0].endswith("up to 5,000,000 bytes at Trouble, 1,048,588 at the target")
     assert [one.partition(": ")[2] for one in found["too-old"]] == ["older than 1 h"]
+
+
+def test_a_compacted_log_whose_records_are_all_young(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """Compaction took the old record, and left the log's start where it was."""
+    eager = {"cleanup_policy": "compact", "segment_ms": "1000", "min_cleanable_dirty_ratio": "0.01"}
+    make(source_cluster, topic_name, partitions=1, **eager)
+    make(target_cluster, f"A.{topic_name}", partitions=1, message_timestamp_before_max_ms=str(HOUR_MS))
+    now_ms = int(time.time() * 1000)
+    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers)
+    producer.send(topic_name, b"old", b"key", timestamp_ms=now_ms - 2 * HOUR_MS).get()
+    clusters = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    assert "too-old" in lint(tmp_path, *clusters)
+
+    def compacted() -> bool:
+        producer.send(topic_name, b"young", b"key").get()  # rolls the segment by its later timestamp
+        consumer = KafkaConsumer(
+            topic_name, bootstrap_servers=source_cluster.bootstrap_servers, auto_offset_reset="earliest"
+        )
+        try:
+            return int(next(consumer).offset) > 0
+        finally:
+            consumer.close()
+
+    mp.wait_for(compacted, 60, "the source compacted")
+    producer.close()
+    assert "too-old" not in lint(tmp_path, *clusters)
+
+
+def test_a_class_that_raises_an_error_is_a_finding(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make(source_cluster, topic_name)
+    (tmp_path / "raising.py").write_text("class Filter:\n    def should_replicate_topic(self, topic):\n        1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = {"topic.filter.class": "raising:Filter"}
+    found = lint(tmp_path, source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name, **own)
+    assert "ZeroDivisionError" in found["unreachable"][0]
 
 
 def test_one_cluster_twice(source_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from sparkmirror.cli.app import app
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig, TransformQuery
 from sparkmirror.exact.durable.claims import segments_topic
@@ -303,6 +306,31 @@ def test_trouble_is_found(rule: str, change: Change, says: str) -> None:
     assert says in found(probe)[rule]
 
 
+def test_a_flow_whose_class_cannot_be_loaded_is_not_asked_about(tmp_path: Path) -> None:
+    """`--connect` reports it as `lint` alone does; nobody is there to be asked."""
+    path = tmp_path / "mm2.properties"
+    path.write_text(
+        "clusters = us, eu\nus.bootstrap.servers = 127.0.0.1:1\neu.bootstrap.servers = 127.0.0.1:1\n"
+        "us->eu.enabled = true\nus->eu.topic.filter.class = nowhere:Filter\n"
+    )
+    alone, connected = (
+        CliRunner().invoke(app, ["lint", str(path), *words]) for words in ((), ("--connect", "--timeout", "1"))
+    )
+    assert "[wrong-pattern]" in alone.stdout
+    assert (connected.exit_code, connected.stdout) == (1, alone.stdout)
+
+
+@pytest.mark.parametrize(("source", "helps"), [("DEFAULT_CONFIG", True), ("STATIC_BROKER_CONFIG", False)])
+def test_the_brokers_files_are_no_defaults_that_a_copy_can_have(source: str, helps: bool) -> None:
+    probe = healthy()
+    keeps({"retention.ms": "604800000"}, {"retention.ms": "28800000"})(probe)
+    probe.source.configs["t"]["retention.ms"] = entry("retention.ms", "604800000", source)
+    probe.source.configs["t"]["cleanup.policy"] = entry("cleanup.policy", "delete", "STATIC_BROKER_CONFIG")
+    (finding,) = (one for rule in CONNECTED_RULES for one in rule.findings(probe))
+    assert "set the property at the source's topic t" in finding.fix
+    assert ("use.defaults.from = source" in finding.fix) is helps
+
+
 def test_every_rule_has_a_trouble() -> None:
     assert {rule.name for rule in CONNECTED_RULES} == {one[0] for one in BAD}
 
@@ -312,9 +340,10 @@ def test_what_is_not_asked_for_needs_no_permission() -> None:
     quiet = TopicSyncConfig(sync_topic_configs_enabled=False, sync_topic_acls_enabled=False)
     probe.flow = probe.flow.model_copy(update={"topic_sync": quiet})
     lose("target", "ALTER_CONFIGS")(probe)
-    lose("source", "DESCRIBE_CONFIGS")(probe)
     probe.source.operations = probe.target.operations = frozenset()
     assert found(probe) == {}
+    lose("source", "DESCRIBE_CONFIGS")(probe)
+    assert "DESCRIBE_CONFIGS on topic t" in found(probe)["forbidden-at-source"], "no copy is created without it"
 
 
 def test_a_spark_query_needs_to_know_how_long_brokers_remember() -> None:

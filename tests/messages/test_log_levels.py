@@ -91,6 +91,17 @@ def test_what_somebody_else_sets_stays_until_it_is_asked_for_again() -> None:
     assert level() == logging.ERROR
 
 
+@pytest.mark.parametrize("asked", [{}, {PACKAGE: "DEBUG"}], ids=["given back", "still asked for"])
+def test_what_somebody_else_sets_stays_while_other_packages_change(asked: dict[str, str]) -> None:
+    levels = AskedLevels()
+    levels.follow("A->B", {PACKAGE: "DEBUG"})
+    levels.follow("A->B", asked)
+    logging.getLogger(PACKAGE).setLevel(logging.ERROR)
+    levels.follow("A->B", {**asked, f"{PACKAGE}.below": "DEBUG"})
+    levels.follow("A->B", asked)
+    assert level() == logging.ERROR
+
+
 def test_the_flow_named_first_wins() -> None:
     levels = AskedLevels()
     levels.follow("B->A", {PACKAGE: "DEBUG"})

@@ -124,6 +124,12 @@ def test_connections_carry_the_window_and_no_partition_has_two(size: int, partit
     assert again == number, "the same window leaves the number as it is"
 
 
+def test_connections_that_may_carry_nothing_are_as_many_as_allowed() -> None:
+    """`fetch.max.bytes = 0`: an answer brings one batch at least."""
+    assert connections_for(1, 0, partitions=100) == 1
+    assert connections_for(MB, 0, partitions=100) == MOST_CONNECTIONS
+
+
 @many
 @given(size=sizes, partitions=st.integers(0, 10_000), in_flight=st.integers(1, 5), most=sizes)
 def test_batches_fill_a_window_and_no_more(size: int, partitions: int, in_flight: int, most: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
@@ -14,6 +15,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.mm2.record_formats import Heartbeat
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.mirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.policy import DefaultReplicationPolicy
 
@@ -45,6 +47,23 @@ def admin(target_cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
     client = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
     yield client
     client.close()
+
+
+def test_an_admin_request_has_15_seconds_at_most(
+    target_cluster: KafkaCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def connect(_: ClusterConfig, __: str, timeout_s: float) -> ClusterAdmin:
+        asked.append(timeout_s)
+        raise ClusterUnreachable("as told")
+
+    monkeypatch.setattr(ClusterAdmin, "connect", connect)
+    for timeout_ms in (60_000, 5_000):
+        flow = a_flow(target_cluster).model_copy(update={"admin_timeout_ms": timeout_ms})
+        with closing(Heartbeats(flow, OwnTopic(topic_name))) as duty, pytest.raises(ClusterUnreachable):
+            duty.create()
+    assert asked == [15.0, 5.0]
 
 
 def test_each_turn_writes_one(target_cluster: KafkaCluster, admin: KafkaAdminClient, topic_name: str) -> None:

@@ -94,6 +94,8 @@ def check(
         )
         for each, source, target in asked
     ]
+    if chosen is not None and not any(flow_check.topics for flow_check in checks):
+        raise ConfigError("no topic that is copied matches", origin="--topics", key=topics)
     if output is Format.JSON:
         print_json([_as_json(flow_check) for flow_check in checks])
     else:

@@ -42,7 +42,7 @@ topics are created by Kafka's own admin requests, without a class of yours
 there is no JMX; Prometheus scrapes --metrics-port or sparkmirror.metrics.listeners (docs/metrics.md)
     metric.names.formats = legacy
     metric.reporters = org.apache.kafka.common.metrics.JmxReporter
-aliases come from the flow's own name
+aliases come from the flow's own name: another one stops the run; docs/topics.md has the empty one
     source.cluster.alias
     target.cluster.alias = target
 """)
@@ -93,7 +93,7 @@ a flow's offsets are in one topic: write <target>.offset.storage.topic
 topics are created as they are at the source, with replication.factor
     topic.creation.enable = true
     topic.creation.groups
-a write of Connect's offsets may take admin.timeout.ms
+a write of Connect's offsets may take 10 s
     offset.flush.timeout.ms = 5000
 a pump may be stopped at any moment
     task.shutdown.graceful.timeout.ms = 5000

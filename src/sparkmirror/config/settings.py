@@ -288,9 +288,13 @@ LOSS_SETTINGS: tuple[Setting, ...] = (
 FETCH_SETTINGS: tuple[Setting, ...] = (
     _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Start of a partition that was never copied."),
     _fetch("fetch.min.bytes", SIZE, "Bytes that the source gathers before it answers."),
-    _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 4 MiB at most, on a long line 16 MiB."),
+    _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 64 KiB to 4 MiB, on a long line 16 MiB."),
     _fetch("fetch.max.wait.ms", Integer(0), "Longest wait of the source for `fetch.min.bytes`."),
-    _fetch("max.partition.fetch.bytes", SIZE, "Most bytes of one partition in one answer; 4 MiB at most."),
+    _fetch(
+        "max.partition.fetch.bytes",
+        SIZE,
+        "Most bytes of one partition in one answer; 4 MiB at most, but the default grows on a long line.",
+    ),
     _fetch("receive.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _fetch(
         "isolation.level",

@@ -10,7 +10,7 @@ from sparkmirror.lint.client_rules import CLIENT_RULES
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.file_rules import FILE_RULES
 from sparkmirror.lint.findings import LintFinding, LintRule, LintSeverity
-from sparkmirror.lint.flow_rules import FLOW_RULES
+from sparkmirror.lint.flow_rules import FLOW_RULES, patterns_error
 from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.list_rules import LIST_RULES
 from sparkmirror.lint.probe import FlowProbe, probe
@@ -67,10 +67,11 @@ def check(reading: Reading) -> list[LintFinding]:
 def check_clusters(reading: Reading, timeout_s: float) -> list[LintFinding]:
     """Return the findings about the files' clusters, the worst first.
 
-    The clusters are left as they were.
+    The clusters are left as they were. A flow with unusable patterns or classes is left out: rule `wrong-pattern`
+    reports the error.
     """
     subject = Subject.of(reading)
-    probes = [probe(flow, timeout_s) for flow in subject.flows]
+    probes = [probe(flow, timeout_s) for flow in subject.flows if not patterns_error(flow)]
     compare(probes)
     return ranked(finding for flow_probe in probes for rule in CONNECTED_RULES for finding in rule.findings(flow_probe))
 

@@ -61,10 +61,8 @@ def forbidden_at_source(probe: FlowProbe) -> Iterator[Spot]:
     side = probe.source
     if side.error:
         return
-    needed = {"READ", "DESCRIBE"} | (
-        {"DESCRIBE_CONFIGS"} if probe.flow.topic_sync.sync_topic_configs_enabled else set()
-    )
-    yield from _topics_lack(probe, side, needed, probe.names)
+    # Also without the sync of properties: a copy is created with the source's, and retention is compared.
+    yield from _topics_lack(probe, side, {"READ", "DESCRIBE", "DESCRIBE_CONFIGS"}, probe.names)
     yield from _internal_forbidden(probe, side)
     yield from _groups_lack(probe, side, "DESCRIBE", named_groups(probe.flow))
     if probe.flow.topic_sync.syncs_acls:

@@ -27,13 +27,20 @@ from sparkmirror.policy.topic_filter import DEFAULT as TOPIC_FILTER
 AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
 
 
+def patterns_error(flow: FlowConfig) -> str:
+    """Return why a flow's patterns or classes can't be used; empty if they can."""
+    try:
+        topic_rules(flow)
+        group_filter(flow)
+    except SparkMirrorError as error:
+        return str(error)
+    return ""
+
+
 def wrong_pattern(subject: Subject) -> Iterator[Spot]:
     for flow in subject.flows:
-        try:
-            topic_rules(flow)
-            group_filter(flow)
-        except SparkMirrorError as error:
-            yield at(subject.flow_spot(flow), str(error))
+        if error := patterns_error(flow):
+            yield at(subject.flow_spot(flow), error)
     for pair in subject.config.beats if subject.config else ():
         try:
             topic_rules(pair)

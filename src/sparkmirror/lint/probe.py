@@ -26,7 +26,7 @@ from sparkmirror.kafka.cluster.broker_versions import too_old_as_source, too_old
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.group_permissions import cluster_operations, group_operations
 from sparkmirror.kafka.cluster.groups import Groups
-from sparkmirror.kafka.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.kafka.cluster.list_offsets import list_offsets
 from sparkmirror.kafka.cluster.new_topics import NewTopicSpec, create_topics
 from sparkmirror.kafka.cluster.permissions import topic_operations
 from sparkmirror.kafka.cluster.quorum_clock import clock_skew_s
@@ -171,9 +171,7 @@ def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
         target = _tried(probed.target, lambda: _open(stack, probed.target, flow, timeout_s))
         _name_internal(probed, rules)
         if source is not None:
-            probed.names = {name: rules.remote_name(name) for name in probed.source.topics if rules.wanted(name)}
-            probed.topic_matches = topic_matches(flow, rules, probed.source.topics)
-            _tried(probed.source, lambda: _about_source(*source, probed))
+            _tried(probed.source, lambda: _about_source(*source, probed, rules))
         if target is not None:
             _tried(probed.target, lambda: _about_target(*target, probed, rules))
         if source is not None and target is not None:
@@ -220,8 +218,10 @@ def _broker_retention(admin: ClusterAdmin) -> Iterator[tuple[str, str]]:
             yield ours, value
 
 
-def _about_source(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe) -> None:
+def _about_source(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe, rules: TopicRules) -> None:
     side, flow = probed.source, probed.flow
+    probed.names = {name: rules.remote_name(name) for name in side.topics if rules.wanted(name)}
+    probed.topic_matches = topic_matches(flow, rules, side.topics)
     side.too_old = tuple(too_old_as_source(client))
     side.weaker = tuple(weaker_guarantees(client, sorted(probed.names)))
     _about_topics(admin, client, side, [*probed.names, *_own(probed, side)])
@@ -375,8 +375,8 @@ def _internal(probed: FlowProbe, name: str, side: ProbedCluster, kind: str, fact
 def _too_old(client: ClusterClient, probed: FlowProbe) -> Iterator[tuple[str, int]]:
     """Yield source topics whose first records are older than the target's limit.
 
-    The source is asked for the first offset at or after the limit's time. If this is not the log's first offset, the
-    records before are older.
+    The source is asked for the first record at or after the limit's time. If this is not the first record with a time
+    at all, the records before are older. The log's start is no such record: compaction does not move the start.
     """
     now_ms = int(time.time() * 1000)
     leaders = client.metadata(probed.names)
@@ -388,12 +388,9 @@ def _too_old(client: ClusterClient, probed: FlowProbe) -> Iterator[tuple[str, in
             if leader.leader < 0:
                 continue
             wanted = {name: [partition]}
-            start = list_offsets(client, leader.leader, wanted, EARLIEST)[name, partition]
+            first = list_offsets(client, leader.leader, wanted, 0)[name, partition]
             young = list_offsets(client, leader.leader, wanted, now_ms - limit)[name, partition]
-            end = list_offsets(client, leader.leader, wanted, -1)[name, partition]
-            if not (start.error or young.error or end.error) and start.offset != (
-                young.offset if young.offset >= 0 else end.offset
-            ):
+            if not (first.error or young.error) and first.offset >= 0 and first.offset != young.offset:
                 yield name, limit
                 break
 

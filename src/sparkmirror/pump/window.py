@@ -105,7 +105,8 @@ def connections_for(size: int, each: int, *, partitions: int, before: int = 1) -
     Each connection carries `each` bytes. A partition stays on one connection, so more connections than partitions are
     useless. The count falls only to half of `before` or less: a new connection costs more than an idle one.
     """
-    wanted = max(min(-(-size // each), MOST_CONNECTIONS), 1)
+    # Kafka allows 0 for `fetch.max.bytes` and `max.request.size`.
+    wanted = max(min(-(-size // max(each, 1)), MOST_CONNECTIONS), 1)
     if before // 2 < wanted < before:
         wanted = before
     return max(min(wanted, partitions), 1)

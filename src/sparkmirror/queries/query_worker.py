@@ -60,6 +60,8 @@ MOST_FAILURES = 5
 """Failures in a row with which a query ends, with `once`."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _DOUBLINGS = 0.5, 30.0, 6
 _ROLE = "sparkmirror-query"
+_CONNECT_S = 15.0
+"""Most seconds for an admin request."""
 
 log = logging.getLogger(__name__)
 
@@ -220,8 +222,11 @@ class QueryWorker:
             )
         )
 
+    def _admin(self) -> ClusterAdmin:
+        return ClusterAdmin.connect(self._flow.target, _ROLE, min(self._flow.admin_timeout_ms / 1000, _CONNECT_S))
+
     def _create_plans(self) -> None:
-        with ClusterAdmin.connect(self._flow.target, _ROLE, self._flow.admin_timeout_ms / 1000) as admin:
+        with self._admin() as admin:
             factor = self._flow.replication_factor
             admin.create_compacted_topic(plans_topic(self._flow.source.alias), 1, factor, wished=safe_settings(factor))
 
@@ -377,7 +382,7 @@ class QueryWorker:
         if due == self._routed_to:
             return
         factor = self._flow.replication_factor
-        with ClusterAdmin.connect(self._flow.target, _ROLE, self._flow.admin_timeout_ms / 1000) as admin:
+        with self._admin() as admin:
             there = admin.topics(due)
             specs = [NewTopicSpec(name, count, factor) for name, count in due.items() if name not in there]
             grown = {name: due[name] for name, topic in there.items() if len(topic.partitions) < due[name]}

@@ -1,6 +1,6 @@
 """Load the compiled walk over records, where it pays.
 
-The walk is compiled by numba, which is optional (`sparkmirror[fast]`). Loading takes half a second and 70 MB, and the
+The walk is compiled by numba, which is optional (`sparkmirror[fast]`). Loading takes half a second and 120 MB, and the
 first time on a machine some seconds for compiling. So a process loads it only after it has walked over many records, in
 a thread next to its work, and continues in Python until the walk is ready. A machine's processes load one after
 another: the first compiles, the next ones read what it left.

@@ -95,9 +95,9 @@ LOSSES_BY_OUTCOME = {
         title="The target has deleted records that the source had longer",
         when=_when(LossOutcome.ONLY_AT_SOURCE),
         cause="The copy's retention is shorter than the source's, often by another default of the target's brokers.",
-        action="Let the copy keep as much: write `A->B.use.defaults.from = source` into the file, or set the "
-        "property at the source's topic. To have the records again, delete the copy: the mirror copies what the source "
-        f"still has. {ACKNOWLEDGE} That word also counts for what the copy loses later.",
+        action="Set the property at the source's topic, or, unless the source's brokers have it in their files, write "
+        "`A->B.use.defaults.from = source`. To have the records again, delete the copy: the mirror copies what the "
+        f"source still has. {ACKNOWLEDGE} That word also counts for what the copy loses later.",
         look=_look(LossOutcome.ONLY_AT_SOURCE),
         explains=("copy-keeps-less",),
     ),
@@ -145,8 +145,8 @@ LOSSES = (
         "20 findings at most.",
         cause="The property isn't set at the source's topic, and the clusters' defaults differ; or "
         "`config.properties.exclude` has it.",
-        action="Write `A->B.use.defaults.from = source` into the file, or set the property at the source's topic, from "
-        "where the mirror brings it to the copy.",
+        action="Set the property at the source's topic, from where the mirror brings it to the copy, or, unless the "
+        "source's brokers have it in their files, write `A->B.use.defaults.from = source`.",
         look=_keeps_less,
     ),
 )

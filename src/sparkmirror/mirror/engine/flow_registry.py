@@ -12,13 +12,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.events import Event
+from sparkmirror.log_levels import asked_levels
 from sparkmirror.mirror.engine.beats import Beats
 from sparkmirror.mirror.engine.duties import LAST_TURNS_S, Duties
 from sparkmirror.mirror.engine.flow_driver import FlowDriver
@@ -289,6 +290,7 @@ class FlowRegistry:
         heirs = {driver.name: driver for driver in leaving if _inherits(opened.get(driver.name), driver)}
         at_once(leaving, lambda driver: driver.close(keep_lease=driver.name in heirs), CLOSE_S + LAST_TURNS_S)
         self._ending = frozenset()
+        _forget_levels(driver for driver in leaving if driver.name not in opened)
         for name, driver in opened.items():
             driver.start(heirs.get(name))
         for driver in leaving:
@@ -348,8 +350,15 @@ class FlowRegistry:
             for name in {*self._opening, *self._opened}:
                 self._give_up(name)
         at_once(self.drivers, lambda driver: driver.close(duties_s), CLOSE_S + duties_s)
+        _forget_levels(self.drivers)
         for beats in self.beats:
             beats.close()
+
+
+def _forget_levels(closed: Iterable[FlowDriver]) -> None:
+    """Give back the log levels for which only these flows asked."""
+    for driver in closed:
+        asked_levels.follow(driver.name, {})
 
 
 def _inherits(heir: FlowDriver | None, driver: FlowDriver) -> bool:

@@ -92,7 +92,8 @@ class ReportWatch:
                     heard_at = time.monotonic() + TICK_S
                     entries, control_offset = control.read(0, control_offset)
                     self.heard.apply(entries)
-                    asked_levels.follow(flow.name, self.heard.log_levels)
+                    if not closing.is_set():  # a closed flow asks for no levels
+                        asked_levels.follow(flow.name, self.heard.log_levels)
                 if self._held() and time.monotonic() >= follow_at:
                     follow_at = time.monotonic() + TICK_S
                     self._control.follow_done_topics(control, self._view.receipts)

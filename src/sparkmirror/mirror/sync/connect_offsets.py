@@ -4,8 +4,9 @@ MirrorMaker 2 can then continue where sparkmirror's copy ends: a real MirrorMake
 its offsets topic (`mm2.md` 3.4). After a clean stop the hand-back is exact. Otherwise MirrorMaker 2 repeats the records
 copied since this duty's last run, and skips none: the duty writes an offset only when the record has been acknowledged.
 
-The duty writes every partition under every name that the flow's connector has or had. So MirrorMaker 2 copies none of
-these again: records whose offsets it was killed before storing, and records copied since the takeover.
+The duty writes every partition under the names that are the flow's connector's. Of several unknown names it writes
+under each only the partitions stored there. So MirrorMaker 2 copies none of these again: records whose offsets it was
+killed before storing, and records copied since the takeover.
 """
 
 from __future__ import annotations

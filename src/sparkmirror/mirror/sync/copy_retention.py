@@ -134,8 +134,8 @@ class CopyRetention:
         source, remote = copy.topic.source.name, copy.topic.remote.name
         words = (
             f"the target has deleted offsets {first} to {end - 1} of source {source}-{partition}, which the source "
-            f"had longer: at {remote} {copy.reason}; write {self._flow.name}.use.defaults.from = source, or set the "
-            f"property at the source's topic"
+            f"had longer: at {remote} {copy.reason}; set the property at the source's topic, or, unless the source's "
+            f"brokers have it in their files, write {self._flow.name}.use.defaults.from = source"
         )
         self._ledger.record(
             Loss(

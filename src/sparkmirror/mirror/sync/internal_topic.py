@@ -14,6 +14,9 @@ from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 
+_CONNECT_S = 15.0
+"""Most seconds for an admin request."""
+
 PARTITION = 0
 """Partition for all records of a kind in MirrorMaker 2 (`mm2.md` section 2)."""
 
@@ -41,7 +44,7 @@ class InternalTopic:
         self._role = role
         self._replication_factor = replication_factor
         self._factor_key = factor_key
-        self._timeout_s = timeout_s
+        self._timeout_s = min(timeout_s, _CONNECT_S)
         self._otherwise = otherwise
         self._client = ClusterClient(cluster, role)
         self._log = TopicLog(self._client, name)

@@ -20,22 +20,27 @@ def keeps_less(source: Mapping[str, str], target: Mapping[str, str]) -> str:
 
     Both have topic properties' effective values, defaults among them; what is missing is not compared.
     """
-    return ", ".join(_shorter(source, target))
+    return ", ".join(shorter(source, target).values())
 
 
-def _shorter(source: Mapping[str, str], target: Mapping[str, str]) -> Iterator[str]:
+def shorter(source: Mapping[str, str], target: Mapping[str, str]) -> dict[str, str]:
+    """Return each property by which a copy keeps less than its source, in words."""
+    return dict(_shorter(source, target))
+
+
+def _shorter(source: Mapping[str, str], target: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     here, there = source.get(_POLICY, "delete"), target.get(_POLICY, "delete")
     if "compact" in there and "compact" not in here:
-        yield f"{_POLICY} is {there} ({here} at the source)"
+        yield _POLICY, f"{_POLICY} is {there} ({here} at the source)"
     if "delete" in there:
         for name in (_TIME, _SIZE):
             limit = _number(source, name) if "delete" in here else FOREVER
             if (own := _number(target, name)) is not None and limit is not None and _is_less(own, limit):
-                yield f"{name} is {_text(name, own)} ({_text(name, limit)} at the source)"
+                yield name, f"{name} is {_text(name, own)} ({_text(name, limit)} at the source)"
     if "compact" in here and "compact" in there:
         own, limit = _number(target, _TOMBSTONES), _number(source, _TOMBSTONES)
         if own is not None and limit is not None and own < limit:
-            yield f"{_TOMBSTONES} is {_text(_TOMBSTONES, own)} ({_text(_TOMBSTONES, limit)} at the source)"
+            yield _TOMBSTONES, f"{_TOMBSTONES} is {_text(_TOMBSTONES, own)} ({_text(_TOMBSTONES, limit)} at the source)"
 
 
 def _number(values: Mapping[str, str], name: str) -> int | None:
