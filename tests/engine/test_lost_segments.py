@@ -88,7 +88,7 @@ def test_after_a_kill(flow: LoadedFlow) -> None:
 
     def stored() -> int:
         with contextlib.suppress(ConnectionError):  # a topic that was just made
-            return sum(topic == flow.topic for topic, _ in read_stored_offsets(client, [OFFSETS], "A"))
+            return sum(topic == flow.topic for topic, _ in read_stored_offsets(client, [OFFSETS], "A").by_partition)
         return 0
 
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.exact.mm2 import stored_offsets
-from sparkmirror.exact.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.exact.mm2.stored_offsets import StoredOffsets, read_stored_offsets
 from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_ids import NO_ID
@@ -36,7 +36,8 @@ def test_they_are_named_once(caplog: pytest.LogCaptureFixture, monkeypatch: pyte
     caplog.set_level(logging.WARNING)
     client = cast("ClusterClient", Described({"b-offsets": FORBIDDEN, "a-offsets": FORBIDDEN, "c-offsets": MISSING}))
     for _ in range(2):
-        assert read_stored_offsets(client, ["b-offsets", "a-offsets", "c-offsets"], "dc1") == {}
+        stored = read_stored_offsets(client, ["b-offsets", "a-offsets", "c-offsets"], "dc1")
+        assert stored == StoredOffsets({}, frozenset({"a-offsets", "b-offsets"}))
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith(
         "cluster dc2: topic a-offsets and topic b-offsets can't be read, or isn't there: if a MirrorM"

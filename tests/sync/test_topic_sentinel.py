@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,18 +22,40 @@ SOURCE, OLD, NEW = b"s" * 16, b"o" * 16, b"n" * 16
 IDENTITY = Identity("cluster", 4000, 0)
 
 
-def noted(source_start: int, *claims: Claim) -> Loss:
+class ClaimsOfOld:
+    """The claims on the old topic, and those that are written now."""
+
+    homes = 1
+
+    def __init__(self, claims: Sequence[Claim]) -> None:
+        self._claims = claims
+        self.written: list[Claim] = []
+
+    def history(self, _: int) -> Sequence[Claim]:
+        return self._claims
+
+    def refresh(self, _: object) -> None:
+        """Nothing is new."""
+
+    def claims(self, *_: object) -> Sequence[Claim]:
+        return ()
+
+    def claim(self, claims: Sequence[Claim]) -> None:
+        self.written += claims
+
+
+def noted(source_start: int, claims: ClaimsOfOld, *, from_start: bool = True) -> Loss:
     """The entry, if the old target topic had these claims and the source's log starts there now."""
     entries: list[Loss] = []
     known = KnownTopic(source_topic="t", target_topic="A.t", target_topic_id=OLD.hex())
     sentinel = TopicSentinel(
         cast("Any", SimpleNamespace(start_offsets=lambda asked: dict.fromkeys(asked, source_start))),
         cast("Any", SimpleNamespace()),
-        cast("Any", SimpleNamespace(homes=1, history=lambda _: claims)),
+        cast("Any", claims),
         cast("Any", SimpleNamespace(record=entries.append)),
         cast("Any", SimpleNamespace(known={"A.t": known}, learn=list)),
         lambda _: True,
-        from_start=True,
+        from_start=from_start,
     )
     only = (PartitionDescription(partition=0, leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,)),)
     topic = MirroredTopic(TopicDescription("t", SOURCE, only), TopicDescription("A.t", NEW, only))
@@ -82,8 +105,23 @@ def test_what_the_source_lacks_of_the_old_topics_records(
     claims: tuple[Claim, ...], source_start: int, offsets: tuple[int, int] | None
 ) -> None:
     """Before the start of a takeover another mirror had copied records."""
-    entry = noted(source_start, *claims)
+    entry = noted(source_start, ClaimsOfOld(claims))
     if offsets is None:
         assert (entry.outcome, entry.offsets) == (LossOutcome.HEALED, 0)
     else:
         assert (entry.outcome, entry.first, entry.end) == (LossOutcome.LOST, *offsets)
+
+
+@pytest.mark.parametrize(
+    ("first", "source_start", "begins"),
+    [
+        (start(1_000, 0), 500, 1_000),
+        (start(1_000, 0), 1_200, 1_200),
+        (start(1_000, 1_000), 0, 0),  # what another mirror had copied before is gone, too
+        (start(1_000, 1_000), 500, 500),
+    ],
+)
+def test_where_a_copy_begins_again_that_would_begin_at_the_end(first: Claim, source_start: int, begins: int) -> None:
+    claims = ClaimsOfOld([first])
+    noted(source_start, claims, from_start=False)
+    assert [(claim.target_topic_id, claim.upstream, claim.downstream) for claim in claims.written] == [(NEW, begins, 0)]

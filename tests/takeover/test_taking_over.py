@@ -28,7 +28,7 @@ from sparkmirror.exact.mm2.connect_offsets import (
     strimzis_connector,
 )
 from sparkmirror.exact.mm2.record_formats import OffsetSync
-from sparkmirror.exact.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.exact.mm2.stored_offsets import StoredOffsets, read_stored_offsets
 from sparkmirror.exact.position.decision import TargetReading
 from sparkmirror.exact.position.loss_detection import target_recreated
 from sparkmirror.exact.position.route import PartitionPair, Refusal
@@ -44,6 +44,7 @@ from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.mirror.sync.group_maps import GroupMaps, TranslatedOffset
 from sparkmirror.mirror.sync.mm1_commits import OURS
+from sparkmirror.mirror.takeover import from_mm2
 from sparkmirror.mirror.takeover import our_records as foreign_ends
 from sparkmirror.mirror.takeover.from_mm1 import GroupTakeover
 from sparkmirror.mirror.takeover.last_copied import LastCopied, LastCopiedReader
@@ -278,6 +279,32 @@ def test_there_and_back_and_there_again(mirrored: Mirrored) -> None:
     mirrored.takeover.begin()
     assert mirrored.look() == ""
     assert mirrored.takeover.taken == 2
+
+
+@pytest.mark.parametrize("cleared", [False, True])
+def test_what_an_offsets_topic_that_may_not_be_read_may_say_is_waited_for(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch, cleared: bool
+) -> None:
+    """Nothing else tells that MirrorMaker 2 copied again, or where, if the target kept none of it."""
+    mirrored.copy(0, 30)
+    if not cleared:
+        mirrored.store(29)
+        assert mirrored.look() == ""
+        ours = (mirrored.identity.producer_id, 0, 0)
+        mirrored.target.send(mirrored.route.target_topic, built([b"30"], ours, first_ms=BEGAN_MS + 30, header="n"))
+    mirrored.copy(31, 45)
+    mirrored.store(44)
+    if cleared:
+        mirrored.target.delete_records(mirrored.route.target_topic, 44)
+    mirrored.takeover.begin()
+    with monkeypatch.context() as forbidden:
+        told = StoredOffsets({}, frozenset({mirrored.offsets_topic}))
+        forbidden.setattr(from_mm2, "read_stored_offsets", lambda *_: told)
+        assert f"may not read topic {mirrored.offsets_topic} of cluster" in mirrored.look()
+        assert mirrored.takeover.waiting
+    if not cleared:
+        assert mirrored.look() == ""
+        assert mirrored.begins_at()[1] == 45
 
 
 def test_both_were_killed_and_the_stored_offset_is_older_than_our_own_copy(mirrored: Mirrored) -> None:
@@ -646,7 +673,7 @@ def handed_back(mirrored: Mirrored, copied: Mapping[TopicPartition, int]) -> Ite
 
 def stored_names(mirrored: Mirrored, topic: str, offsets_topic: str = "") -> set[tuple[str, int]]:
     found = read_stored_offsets(mirrored.target.client, [offsets_topic or mirrored.offsets_topic], mirrored.alias)
-    return {(one.of.connector, one.upstream) for one in found[topic, 0]}
+    return {(one.of.connector, one.upstream) for one in found.by_partition[topic, 0]}
 
 
 def reads(mirrored: Mirrored, topic: str) -> bool:

@@ -105,7 +105,7 @@ class Herder:
     def start(self) -> None:
         """Lead, or stand by to lead, in the background.
 
-        Log levels that were set before have no effect in this process (KIP-976).
+        Log levels from before have no effect in this process (KIP-976).
         """
         self._levels = dict(self._config_state.log_levels)
         self._thread.start()

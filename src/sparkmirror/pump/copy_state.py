@@ -81,7 +81,7 @@ class CopyState:
         self._dropped: tuple[int | None, int | None] = None, None
         """Upstream position, and timestamp of the next record, when the queue was dropped."""
         self._start_claim: PendingClaim | None = None
-        """Claim without which the next round would begin at another end; None: none is needed."""
+        """Claim without which another round would begin at another end; None: not needed."""
         self._confirm: tuple[Claim, ...] = ()
         """Claims with all batches acknowledged, for the next `ready`."""
         self._question: Question | None = None

@@ -58,7 +58,7 @@ def find_names(client: ClusterClient, flow: FlowConfig, *, is_new: bool) -> Conn
     topics = offsets_topics(flow.source.alias, flow.connect.offset_storage_topic)
     own = ConnectorName(topics[0], flow.connect.connector)
     before = topics[1:] if is_new else topics
-    stored = read_stored_offsets(client, before, flow.mm2_source)
+    stored = read_stored_offsets(client, before, flow.mm2_source).by_partition
     names_of = {
         partition: frozenset(
             ConnectorName(entry.offsets_topic, entry.of.connector)

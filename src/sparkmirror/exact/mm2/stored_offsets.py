@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.events import Event
@@ -25,6 +25,10 @@ _named: set[tuple[tuple[str, ...], str]] = set()
 """Brokers and topics that this process has named as unreadable."""
 
 
+class OffsetsForbidden(RangeUnread):
+    """Error for a topic that the principal may not read."""
+
+
 class StoredOffset(NamedTuple):
     """Offset stored by one connector for one source partition."""
 
@@ -35,24 +39,33 @@ class StoredOffset(NamedTuple):
     stored_ms: int
 
 
-def read_stored_offsets(
-    client: ClusterClient, topics: Iterable[str], source_alias: str
-) -> dict[TopicPartition, list[StoredOffset]]:
-    """Return stored offsets by source topic and partition, the newest first.
+class StoredOffsets(NamedTuple):
+    """Stored offsets for one flow."""
 
-    Topics that are missing, or that the principal may not read, give no offsets. Raises `ConnectionError`s.
-    """
+    by_partition: Mapping[TopicPartition, Sequence[StoredOffset]]
+    """Offsets by source topic and partition, the newest first."""
+    unreadable: frozenset[str]
+    """Topics that the principal may not read; without DESCRIBE they may be missing."""
+
+
+def read_stored_offsets(client: ClusterClient, topics: Iterable[str], source_alias: str) -> StoredOffsets:
+    """Return the offsets in topics that can be read; raises `ConnectionError`s."""
     by_partition: dict[TopicPartition, list[StoredOffset]] = {}
-    described = client.metadata(topics).values()
-    _warn(client, [topic.name for topic in described if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED])
-    for topic in described:
-        if topic.error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
+    unreadable: set[str] = set()
+    for topic in client.metadata(topics).values():
+        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             continue
-        for stored in _newest(client, topic, source_alias).values():
+        try:
+            newest = _newest(client, topic, source_alias)
+        except OffsetsForbidden:
+            unreadable.add(topic.name)
+            continue
+        for stored in newest.values():
             by_partition.setdefault((stored.of.topic, stored.of.partition), []).append(stored)
+    _warn(client, unreadable)
     for offsets in by_partition.values():
         offsets.sort(key=_stored_ms, reverse=True)
-    return by_partition
+    return StoredOffsets(by_partition, frozenset(unreadable))
 
 
 def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Mapping[SourcePartition, StoredOffset]:
@@ -71,10 +84,10 @@ def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Ma
 def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
     """Yield every committed record's key, value and timestamp.
 
-    Raises `RangeUnread` for a topic that can't be described.
+    Raises `RangeUnread` for a topic that can't be described or read.
     """
     if topic.error:
-        raise RangeUnread(f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
+        raise _unread(topic.error, f"cluster {client.config.alias}: topic {topic.name}")
     by_leader: dict[int, list[int]] = defaultdict(list)
     for partition, leader in topic.partitions.items():
         by_leader[leader.leader].append(partition)
@@ -83,13 +96,8 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
         ends = list_offsets(client, leader_id, {topic.name: partitions}, LATEST)
         for partition in partitions:
             start, end = starts[topic.name, partition], ends[topic.name, partition]
-            if start.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                _warn(client, [topic.name])
-                return
             if start.error or end.error:
-                raise RangeUnread(
-                    f"cluster {client.config.alias}: {topic.name}-{partition}: {error_name(start.error or end.error)}"
-                )
+                raise _unread(start.error or end.error, f"cluster {client.config.alias}: {topic.name}-{partition}")
             if start.offset < end.offset:
                 for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
                     try:
@@ -99,6 +107,11 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
                         raise RangeUnread(
                             f"cluster {client.config.alias}: {topic.name}-{partition}: {error}"
                         ) from error
+
+
+def _unread(error: int, of: str) -> RangeUnread:
+    kind = OffsetsForbidden if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED else RangeUnread
+    return kind(f"{of}: {error_name(error)}")
 
 
 def _warn(client: ClusterClient, topics: Iterable[str]) -> None:

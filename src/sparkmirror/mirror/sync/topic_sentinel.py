@@ -85,10 +85,10 @@ class TopicSentinel:
                         target_recreated(_route(topic, index), topic.remote.topic_id, lowest, start if same else None)
                     )
                     if not self._from_start:
-                        self._begin_again(identity, topic, index, max(first.upstream, start) if same else start)
+                        self._begin_again(identity, topic, index, max(lowest, start) if same else start)
 
     def _begin_again(self, identity: Identity, topic: MirroredTopic, index: int, upstream: int) -> None:
-        """Claim the start where the first copy began.
+        """Claim a start at or below the first copy's.
 
         By now, the source's end or a group's committed offset is beyond the first start.
         """

@@ -93,8 +93,11 @@ class Takeover:
         stored = read_stored_offsets(self._target, topics, self._flow.mm2_source)
         syncs = self._offset_syncs()
         copied = {partition: [_Copied(sync.upstream, _BY_SYNCS)] for partition, sync in syncs.items()}
-        copied |= {partition: told for partition, offsets in stored.items() if (told := self._stored(offsets))}
-        self._decided |= {route.target for route in todo if route.source not in copied}
+        told = {partition: self._stored(offsets) for partition, offsets in stored.by_partition.items()}
+        copied |= {partition: offsets for partition, offsets in told.items() if offsets}
+        if topics[0] in stored.unreadable:  # the others' topics may well not exist
+            self._refuse_untold(topics[0], [pair.route for group in foreign.values() for pair in group], copied)
+        self._decided |= {route.target for route in todo if route.source not in copied and route not in self.refused}
         for route, reason in unread.items():
             if route.source in copied:
                 self._refuse(route, reason, wait=True)
@@ -124,6 +127,16 @@ class Takeover:
             reason,
             extra=Event.TAKEOVER_REFUSED.extra,
         )
+
+    def _refuse_untold(self, topic: str, foreign: Iterable[PartitionPair], copied: Container[TopicPartition]) -> None:
+        """Refuse partitions of which only an offsets topic that can't be read may tell."""
+        for route in foreign:
+            if route.source not in copied:
+                reason = (
+                    f"its last records are not this flow's, and sparkmirror's principal may not read topic {topic} of "
+                    f"cluster {self._flow.target.alias}, which may say that MirrorMaker 2 copied them: grant READ on it"
+                )
+                self._refuse(route, reason, wait=True)
 
     def _foreign(
         self, ends: ForeignEnds, todo: Sequence[PartitionPair]
