@@ -212,7 +212,8 @@ def test_workers_are_scaled_by_the_time_to_catch_up(cluster: KubeCluster) -> Non
     assert (workers["kind"], "replicas" in workers["spec"]) == ("Deployment", False), "KEDA has the number"
     lag, cpu = scaled["spec"]["triggers"]
     labels = 'namespace="kafka",pod=~"ours-sparkmirror-[a-z0-9]+-?[a-z0-9]{5}"'
-    query = f"max(sparkmirror_eta_seconds{{{labels}}} or sparkmirror_lag_records{{{labels}}} * 0)"
+    calm = f'sparkmirror_flow_state{{{labels},state=~"caught up|held up"}}'
+    query = f"max(sparkmirror_eta_seconds{{{labels}}} or ignoring(state) 0 * ({calm} == 1))"
     assert lag["metadata"]["query"] == query
     assert (lag["metadata"]["ignoreNullValues"], cpu["type"]) == ("false", "cpu")
     words = ("apply", "--dry-run=server", "--validate=strict", "-n", KEY.namespace, "-f", "-")
