@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from bench.producing import TOOLS
-from kafka import KafkaAdminClient, KafkaProducer
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePattern, ResourceType
+from kafka import KafkaProducer
+from kafka.admin import ACLOperation
 from lab import Authority, KafkaCluster
 from tests.support import mirror_process as mp
+from tests.support.rights import allow
 
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo.jars import class_path
@@ -70,15 +71,6 @@ def test_it_is_told_and_the_command_ends_it(source_cluster: KafkaCluster, topic_
         mp.wait_for(lambda: open_transactions(client, [at]) == {}, 30, "it has ended")
 
 
-def allow_read(cluster: KafkaCluster, topic: str) -> None:
-    """Everybody may read the topic."""
-    pattern = ResourcePattern(ResourceType.TOPIC, topic, ACLResourcePatternType.LITERAL)
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    operations = ACLOperation.READ, ACLOperation.DESCRIBE
-    admin.create_acls([ACL("User:*", "*", operation, ACLPermissionType.ALLOW, pattern) for operation in operations])
-    admin.close()
-
-
 def test_what_is_told_without_rights(
     guarded: KafkaCluster, authority: Authority, topic_name: str, tmp_path: Path
 ) -> None:
@@ -93,7 +85,7 @@ def test_what_is_told_without_rights(
     secured = {f"A.{key}": value for key, value in settings.items()}
     file = mp.write_properties(tmp_path / "mm2.properties", *servers, topic_name, secured)
     source = load_mm2_properties(str(file)).flows[0].source
-    allow_read(guarded, topic_name)
+    allow(guarded, topic_name, ACLOperation.READ, ACLOperation.DESCRIBE)
     with closing(ClusterClient(source, "test")) as client, open_one(guarded, topic_name):
         mp.wait_for(lambda: at in open_transactions(client, [at]), 30, "the ACL counts")
         transaction = open_transactions(client, [at])[at]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePattern, ResourceType
+from kafka import KafkaProducer
+from kafka.admin import ACLOperation
 from lab import Authority, KafkaCluster
 from tests.support import mirror_process as mp
+from tests.support.rights import allow
 
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.errors import ClusterUnreachable
@@ -16,14 +17,6 @@ from sparkmirror.frames.ranges import PartitionPlan
 from sparkmirror.frames.survey import FlowSurvey, Scope
 
 pytestmark = pytest.mark.broker
-
-
-def allow(cluster: KafkaCluster, topic: str, *operations: ACLOperation) -> None:
-    """Everybody."""
-    pattern = ResourcePattern(ResourceType.TOPIC, topic, ACLResourcePatternType.LITERAL)
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    admin.create_acls([ACL("User:*", "*", operation, ACLPermissionType.ALLOW, pattern) for operation in operations])
-    admin.close()
 
 
 def planned(flow: FlowConfig, topic: str) -> list[PartitionPlan] | str:

@@ -297,6 +297,8 @@ def test_paused_topics_match_in_full() -> None:
     ]
     assert state.apply([said("pause", {"topics": ["[a-z&&[^o]]+"]})])
     assert [topic for topic in ("bills", "orders") if state.is_paused(topic)] == ["bills"], "as Java reads it"
+    assert state.apply([said("pause", {"topics": ["(?P<of>orders).*", "bills"]})])
+    assert [topic for topic in ("bills", "orders", "pay") if state.is_paused(topic)] == ["bills", "orders"]
     assert state.apply([said("pause", {"topics": []})])
     assert not state.is_paused("orders")
 

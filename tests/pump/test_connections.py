@@ -128,6 +128,21 @@ def test_a_copy_that_begins_at_its_goal_is_done_once_its_start_is_durable() -> N
     assert [(claim.upstream, claim.announced) for claim in pump.world.target.claims] == [(40, 0)]
 
 
+def test_a_copy_that_leaves_before_its_start_is_durable_claims_it_first() -> None:
+    """The next task would begin at another end."""
+    pump = Pump(World(Source([(10, FRESH_MS)] * 4)), until=None)
+    pump.copy.source.from_latest = True
+    pump.start()
+    pump.copy.drop_unsent()
+    idle = [pump.copy.is_idle]
+    assert pump.claim()
+    assert pump.claimed()
+    idle.append(pump.copy.is_idle)
+    assert idle == [False, True]
+    pump.copy.drop_unsent()
+    assert not pump.ready().claims
+
+
 # --- sessions that end ------------------------------------------------------------------------------------
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.claims import Claim, start_claim
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.durable.known_topics import KnownTopic
@@ -44,12 +45,16 @@ class ClaimsOfOld:
         self.written += claims
 
 
-def noted(source_start: int, claims: ClaimsOfOld, *, from_start: bool = True) -> Loss:
-    """The entry, if the old target topic had these claims and the source's log starts there now."""
+def noted(source_start: int | None, claims: ClaimsOfOld, *, from_start: bool = True) -> Loss:
+    """The entry, if the old target topic had these claims and the source's log starts there now; None: no leader."""
     entries: list[Loss] = []
+
+    def starts(asked: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return {} if source_start is None else dict.fromkeys(asked, source_start)
+
     known = KnownTopic(source_topic="t", target_topic="A.t", target_topic_id=OLD.hex())
     sentinel = TopicSentinel(
-        cast("Any", SimpleNamespace(start_offsets=lambda asked: dict.fromkeys(asked, source_start))),
+        cast("Any", SimpleNamespace(start_offsets=starts)),
         cast("Any", SimpleNamespace()),
         cast("Any", claims),
         cast("Any", SimpleNamespace(record=entries.append)),
@@ -125,3 +130,11 @@ def test_where_a_copy_begins_again_that_would_begin_at_the_end(first: Claim, sou
     claims = ClaimsOfOld([first])
     noted(source_start, claims, from_start=False)
     assert [(claim.target_topic_id, claim.upstream, claim.downstream) for claim in claims.written] == [(NEW, begins, 0)]
+
+
+def test_what_only_a_source_without_a_leader_tells_is_noted_later() -> None:
+    claims = ClaimsOfOld([start(1_000, 1_000)])
+    with pytest.raises(ClusterUnreachable, match="t-0 has no leader now"):
+        noted(None, claims, from_start=False)
+    assert claims.written == []
+    assert noted(None, ClaimsOfOld([start(1_000, 0)])).outcome is LossOutcome.HEALED

@@ -307,6 +307,31 @@ def test_what_an_offsets_topic_that_may_not_be_read_may_say_is_waited_for(
         assert mirrored.begins_at()[1] == 45
 
 
+def test_an_offsets_topic_that_may_not_be_read_matters_only_where_it_may_tell(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An end that is not known now is waited for; what this flow wrote and the target deleted is no riddle."""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    mirrored.target.send(mirrored.route.target_topic, built([b"30"], ours, first_ms=BEGAN_MS + 30, header="n"))
+    told = StoredOffsets({}, frozenset({mirrored.offsets_topic}))
+    monkeypatch.setattr(from_mm2, "read_stored_offsets", lambda *_: told)
+    with monkeypatch.context() as away:
+
+        def unread(*_: object) -> list[BothLogs]:
+            raise TailUnread(mirrored.route.target_topic, 0, 6)
+
+        away.setattr(ForeignEnds, "among", unread)
+        mirrored.takeover.begin()
+        assert "the tail of the log can't be read" in mirrored.look()
+        assert mirrored.takeover.waiting
+    mirrored.target.delete_records(mirrored.route.target_topic, 31)
+    assert mirrored.look() == ""
+    assert mirrored.begins_at()[1] == 31
+
+
 def test_both_were_killed_and_the_stored_offset_is_older_than_our_own_copy(mirrored: Mirrored) -> None:
     """MirrorMaker 2 continued from there, repeated what we had, and copied more."""
     mirrored.copy(0, 30)

@@ -374,7 +374,11 @@ class PartitionCopy(CopyState):
         For a partition that another task copies from now on: nothing is fetched any more.
         """
         if self.stage is Stage.RUNNING:
+            start = self._start_claim
+            waits = start is not None and start in self.backlog.claims
             self.drop_queue()
+            if start is not None and waits:  # else the other task would begin at another end
+                self.backlog.claims.append(start)
             acknowledged = self.in_flight[-1].next_upstream if self.in_flight else self.progress.upstream
             assert acknowledged is not None  # noqa: S101 - a running copy has a position
             self.backlog.rewind(acknowledged)

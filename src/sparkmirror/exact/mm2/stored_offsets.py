@@ -15,7 +15,7 @@ from sparkmirror.exact.mm2.connect_offsets import SourcePartition, read_key, rea
 from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.kafka.cluster.log_range import RangeUnread, read_batches
+from sparkmirror.kafka.cluster.log_range import RangeForbidden, RangeUnread, read_batches
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.pieces import records
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -23,10 +23,6 @@ from sparkmirror.kafka.wire.topic_partition import TopicPartition
 log = logging.getLogger(__name__)
 _named: set[tuple[tuple[str, ...], str]] = set()
 """Brokers and topics that this process has named as unreadable."""
-
-
-class OffsetsForbidden(RangeUnread):
-    """Error for a topic that the principal may not read."""
 
 
 class StoredOffset(NamedTuple):
@@ -57,7 +53,7 @@ def read_stored_offsets(client: ClusterClient, topics: Iterable[str], source_ali
             continue
         try:
             newest = _newest(client, topic, source_alias)
-        except OffsetsForbidden:
+        except RangeForbidden:
             unreadable.add(topic.name)
             continue
         for stored in newest.values():
@@ -110,7 +106,7 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
 
 
 def _unread(error: int, of: str) -> RangeUnread:
-    kind = OffsetsForbidden if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED else RangeUnread
+    kind = RangeForbidden if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED else RangeUnread
     return kind(f"{of}: {error_name(error)}")
 
 

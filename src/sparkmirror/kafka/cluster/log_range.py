@@ -37,6 +37,10 @@ class RangeUnread(ClusterTrouble):
     """Error for a log that can't be read now at the wanted offset."""
 
 
+class RangeForbidden(RangeUnread):
+    """Error for a log that the principal may not read."""
+
+
 class RangeDamaged(RangeUnread):
     """Error for a log with bytes that are no batch."""
 
@@ -157,7 +161,8 @@ def _fetch(
     error = part if isinstance(part, int) else part.error
     if isinstance(part, int) or error:
         why = "the broker throttles sparkmirror" if error == ErrorCode.THROTTLING_QUOTA_EXCEEDED else error_name(error)
-        raise RangeUnread(f"{_place(client, topic, partition, offset)}: {why}")
+        kind = RangeForbidden if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED else RangeUnread
+        raise kind(f"{_place(client, topic, partition, offset)}: {why}")
     return part
 
 

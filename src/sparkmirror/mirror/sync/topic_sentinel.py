@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim, TargetPartition, start_claim
 from sparkmirror.exact.durable.identity import Identity
@@ -78,9 +79,11 @@ class TopicSentinel:
                 first = firsts.get((old_id, index))
                 if first is not None:
                     same = same_topic(first.source_topic_id, topic.source.topic_id)
-                    start = starts.get((topic.source.name, index), first.upstream if same else 0)
                     # Of another mirror's records before the first claim only the source's start tells what is left.
                     lowest = 0 if first.begins_copy and first.downstream else first.upstream
+                    start = starts.get((topic.source.name, index), first.upstream if same else 0)
+                    if same and lowest < first.upstream and (topic.source.name, index) not in starts:
+                        raise ClusterUnreachable(f"{topic.source.name}-{index} has no leader now at the source")
                     self._ledger.record(
                         target_recreated(_route(topic, index), topic.remote.topic_id, lowest, start if same else None)
                     )

@@ -93,25 +93,28 @@ class Takeover:
         stored = read_stored_offsets(self._target, topics, self._flow.mm2_source)
         syncs = self._offset_syncs()
         copied = {partition: [_Copied(sync.upstream, _BY_SYNCS)] for partition, sync in syncs.items()}
-        told = {partition: self._stored(offsets) for partition, offsets in stored.by_partition.items()}
-        copied |= {partition: offsets for partition, offsets in told.items() if offsets}
-        if topics[0] in stored.unreadable:  # the others' topics may well not exist
-            self._refuse_untold(topics[0], [pair.route for group in foreign.values() for pair in group], copied)
-        self._decided |= {route.target for route in todo if route.source not in copied and route not in self.refused}
+        counted = {partition: self._stored(offsets) for partition, offsets in stored.by_partition.items()}
+        copied |= {partition: offsets for partition, offsets in counted.items() if offsets}
+        if topics[0] not in stored.unreadable:  # the others' topics may well not exist
+            self._decided |= {route.target for route in todo if route.source not in copied}
         for route, reason in unread.items():
-            if route.source in copied:
+            if route.target not in self._decided:
                 self._refuse(route, reason, wait=True)
         self._ledger.outdate()
         begun = list[OurRecords]()
         for leader, group in foreign.items():
-            ours = [pair for pair in group if pair.route.source in copied]
+            ours = [pair for pair in group if pair.route.target not in self._decided]
             try:
                 begun += self._begun(ends, leader, ours)
             except ConnectionError as error:
                 for pair in ours:
                     if pair.route.target not in self._decided:
                         self._refuse(pair.route, str(error), wait=True)
-        self._claim(identity, self._last_copied(begun, copied, syncs))
+        untold = [so_far.pair.route for so_far in begun if so_far.pair.route.source not in copied]
+        for route in untold:
+            self._refuse(route, self._may_be_told_by(topics[0]), wait=True)
+        told = [so_far for so_far in begun if so_far.pair.route.source in copied]
+        self._claim(identity, self._last_copied(told, copied, syncs))
 
     def close(self) -> None:
         self._source.close()
@@ -128,15 +131,13 @@ class Takeover:
             extra=Event.TAKEOVER_REFUSED.extra,
         )
 
-    def _refuse_untold(self, topic: str, foreign: Iterable[PartitionPair], copied: Container[TopicPartition]) -> None:
-        """Refuse partitions of which only an offsets topic that can't be read may tell."""
-        for route in foreign:
-            if route.source not in copied:
-                reason = (
-                    f"its last records are not this flow's, and sparkmirror's principal may not read topic {topic} of "
-                    f"cluster {self._flow.target.alias}, which may say that MirrorMaker 2 copied them: grant READ on it"
-                )
-                self._refuse(route, reason, wait=True)
+    def _may_be_told_by(self, topic: str) -> str:
+        """Return the reason to wait for an offsets topic that can't be read now."""
+        return (
+            "the copy's last records, or those that it had, are not this flow's, and sparkmirror's principal may not "
+            f"read topic {topic} of cluster {self._flow.target.alias}, which may say that MirrorMaker 2 copied them: "
+            "grant READ on it"
+        )
 
     def _foreign(
         self, ends: ForeignEnds, todo: Sequence[PartitionPair]

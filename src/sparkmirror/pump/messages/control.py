@@ -286,7 +286,7 @@ class ControlState:
                 continue
             try:
                 changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
-            except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            except (ValueError, TypeError, AttributeError, RecursionError, regex.error) as error:
                 log.warning(
                     "control record at offset %d can't be read and is left out: %s",
                     offset,
@@ -327,7 +327,7 @@ class ControlState:
             package = key.removeprefix(_LOG)
             _keep(self.log_levels, package, LogLevel(**said).level if said and is_settable(package) else None)
         elif key == "pause":
-            self.paused = {topic: compile_java(topic) for topic in Pause(**said).topics}
+            self.paused = {topic: _pattern(topic) for topic in Pause(**said).topics}
         elif key == "retry" and said:
             self.try_now = TryNow(**{**said, "rank": offset})
         elif key == "throttle":
@@ -385,6 +385,13 @@ class ControlState:
     def is_paused(self, topic: str) -> bool:
         """True if pumps must leave a source topic alone."""
         return any(pattern.fullmatch(topic) for pattern in self.paused.values())
+
+
+def _pattern(topics: str) -> regex.Pattern[str]:
+    try:
+        return compile_java(topics)
+    except ValueError:  # from a release up to 0.2, in Python's dialect
+        return regex.compile(topics)
 
 
 def _keep(words: dict[str, _Word], name: str, word: _Word | None) -> None:
