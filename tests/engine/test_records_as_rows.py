@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
 from lab import KafkaCluster
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -329,3 +331,79 @@ def test_a_stream_that_lost_records_says_so(
     going_on = Stream(spark, given | {"failOnDataLoss": "false"}, tmp_path)
     going_on.run()
     assert [row[4] for row in going_on.rows()] == [*range(20), *range(45, 50)]
+
+
+@pytest.fixture
+def load(source_cluster: KafkaCluster, topic_name: str) -> Iterator[None]:
+    """A producer that writes to the topic all the time."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    stop = threading.Event()
+
+    def write() -> None:
+        producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers)
+        while not stop.wait(0.002):
+            producer.send(topic_name, b"value", partition=0).get(30)
+        producer.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield
+    stop.set()
+    thread.join(60)
+
+
+@pytest.mark.usefixtures("load")
+@pytest.mark.parametrize("available_now", [False, True])
+def test_a_stream_begins_at_the_latest_offsets_of_a_busy_topic(
+    source_cluster: KafkaCluster, topic_name: str, spark: SparkSession, tmp_path: Path, *, available_now: bool
+) -> None:
+    """Its first micro-batch fails, and has the same records when the query starts again."""
+    seen: list[list[int]] = []
+    fails = True
+
+    def take(batch: DataFrame, number: int) -> None:
+        seen.append(sorted(row.offset for row in batch.select("offset").collect()))
+        if number == 0 and fails:
+            raise ValueError("it fails once")
+
+    reader = spark.readStream.format("sparkmirror").options(**options(source_cluster, topic_name))
+    writer = reader.load().writeStream.option("checkpointLocation", str(tmp_path)).foreachBatch(take)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    for _ in range(2):
+        query = writer.start()
+        with pytest.raises(PySparkException, match="it fails once"):
+            query.awaitTermination(120)
+    fails = False
+    query = writer.start()
+    if available_now:
+        assert query.awaitTermination(120)
+    else:
+        mp.wait_for(lambda: len(seen) > 5, 60, "some micro-batches")
+        query.stop()
+    assert query.exception() is None
+    first, again, third, *others = seen
+    assert first == again == third
+    every = [offset for each in (third, *others) for offset in each]
+    assert every
+    assert every == list(range(every[0], every[-1] + 1))
+
+
+def test_a_first_micro_batch_is_repeated_as_it_was(
+    source_cluster: KafkaCluster, topic_name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Partitions and records that come meanwhile are in the next one."""
+    servers = source_cluster.bootstrap_servers
+    mp.create_topic(servers, topic_name, 1)
+    mp.produce(servers, topic_name, 1, 10)
+    stream = Stream(spark, options(source_cluster, topic_name, startingOffsets="earliest"), tmp_path)
+    stream.run()
+    for path in (tmp_path / "checkpoint" / "commits", tmp_path / "rows"):  # as if the driver had died before
+        shutil.rmtree(path)
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.create_partitions({topic_name: 2})
+    admin.close()
+    mp.wait_for(lambda: len(mp.end_offsets(servers, topic_name, 2)) == 2, 30, "the new partition")
+    mp.produce(servers, topic_name, 2, 6)
+    assert stream.run() == 2
+    assert [(row[3], row[4]) for row in stream.rows()] == [*((0, n) for n in range(13)), *((1, n) for n in range(3))]

@@ -113,6 +113,24 @@ def test_the_newer_format_has_sources_by_number_in_any_order(flow: FlowConfig, t
     assert done.left == ("source 0: elsewhere",)
 
 
+@pytest.mark.parametrize(
+    ("commits", "moved"),
+    [
+        ({}, '{"A.orders": {"0": 7}, "from A.orders": {"0": 3}}'),
+        ({"commits/0": "v1\n{}"}, '{"A.orders":{"0":7}}'),
+    ],
+)
+def test_the_first_offsets_of_a_stream_of_ours_move_while_its_batch_is_planned(
+    commits: dict[str, str | bytes], moved: str, flow: FlowConfig, tmp_path: Path
+) -> None:
+    text = v1('{"orders": {"0": 9}, "from orders": {"0": 5}}')
+    done = rewrite_checkpoint(
+        put(tmp_path / "ck", {"metadata": "{}", "offsets/0": text, **commits}), tmp_path / "new", flow
+    )
+    assert (tmp_path / "new/offsets/0").read_text() == v1(moved)
+    assert [(each.batch, *each.stored) for each in done.offsets] == [(0, "orders", 0, 9)]
+
+
 def test_each_partition_without_an_exact_offset_is_named_and_nothing_is_written(
     flow: FlowConfig, tmp_path: Path
 ) -> None:

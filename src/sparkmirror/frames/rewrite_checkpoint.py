@@ -7,6 +7,7 @@ so Spark runs it at the target with exactly the same records.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from pyarrow import fs
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError, NotTranslated
 from sparkmirror.frames.checkpoint_lines import OffsetFile, kafka_line, kafka_positions, with_initial
+from sparkmirror.kafka.cluster.first_offsets import parted, with_first
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
 from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.mirror.sync.turn_translator import translator_of
@@ -117,6 +119,12 @@ class _Rewriting:
         positions = kafka_positions(text)
         if positions is None:
             return text
+        end, first = parted(json.loads(text))
+        if first:  # of use until the batch is committed
+            moved = self._moved(source, json.dumps(end), batch)
+            if batch not in self.planned:
+                return moved
+            return json.dumps(with_first(json.loads(moved), json.loads(self._moved(source, json.dumps(first), _FIRST))))
         if not any(self._is_copied(stored.topic) for stored in positions):
             self.left[f"source {source}: {', '.join(sorted({stored.topic for stored in positions}))}"] = None
             return text

@@ -10,10 +10,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from sparkmirror.kafka.cluster.first_offsets import Places
 from sparkmirror.source.batch_plan import part_rows, planned
 from sparkmirror.source.option_values import OptionValues, refused
 from sparkmirror.source.read_options import ReadOptions, read_options
-from sparkmirror.source.stream_plan import Places, StreamPlan
+from sparkmirror.source.stream_plan import StreamPlan
 from sparkmirror.source.tables import chosen
 
 try:
