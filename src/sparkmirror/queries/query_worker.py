@@ -132,6 +132,7 @@ class QueryWorker:
             exc_info=None if known else error,
             extra=Event.QUERY_FAILED.extra,
         )
+        self._progress.see(self._routes(self._topics()), {})  # the failure may be older than the first look
         self._progress.halt_all(_halt_of(error, words))
 
     def stop(self) -> None:
@@ -262,11 +263,7 @@ class QueryWorker:
 
         In front of a partition's first range the topics count, too, to which transforms send its records by name.
         """
-        routes = [
-            PartitionPair(name, topic.remote.name, partition)
-            for name, topic in sorted(topics.items())
-            for partition in topic.partitions
-        ]
+        routes = self._routes(topics)
         names = {
             route: {route.target_topic}
             if before is not None and route.source in before.ranges
@@ -278,6 +275,13 @@ class QueryWorker:
         paused = {at: PAUSED for at in (route.source for route in routes) if self._is_paused(at[0])}
         self._held_up = {**paused, **logs.held_up}
         return there
+
+    def _routes(self, topics: Mapping[str, MirroredTopic]) -> list[PartitionPair]:
+        return [
+            PartitionPair(name, topic.remote.name, partition)
+            for name, topic in sorted(topics.items())
+            for partition in topic.partitions
+        ]
 
     def _is_paused(self, topic: str) -> bool:
         return self.driver.reports.heard.is_paused(topic)
