@@ -59,22 +59,21 @@ _HEAD = """\
 # Configuration
 
 The file is MirrorMaker 2's own `mm2.properties`. `sparkmirror config FILE` prints what counts for each flow of a file
-and which key gave each value. This page is made from the code:
-`python -m tools.configuration_page > docs/configuration.md`.
+and which key gave each value. `python -m tools.configuration_page` writes this page.
 
 `A->B.` before a key means this flow only, `A.` its source, `B.` its target, "alone" all flows. Of several places the
-first that has a value counts. As with MirrorMaker 2, `consumer.`, `producer.` and `admin.` without an alias before them
-count nowhere; here mostly a warning says so.
+first with a value counts. As with MirrorMaker 2, `consumer.`, `producer.` and `admin.` without an alias count nowhere;
+here mostly a warning says so.
 
 Lists are separated by commas. An empty item stops the run; a repeated item counts once, in most lists with a warning.
-If a key is written more than once, its last value counts, with a warning. All mistakes of a file are reported at once,
-a line each.
+If a key is written twice, its last value counts, with a warning. All mistakes of a file are reported at once, a line
+each.
 
-Values are read as Kafka's own classes read them. A `#` after a value is a part of it. `A->B.enabled`, and
-`A->B.emit.heartbeats.enabled` without that flow, is true if it says `true`, and false whatever else it says; any other
-boolean must be `true` or `false`. A number has digits and a sign, nothing else. Brokers are `host:port`; an IPv6
-address may stand in brackets. A `scheme://` before it is allowed, and ignored. A cluster's brokers may be written again
-in a key of a client or a flow, if they are the same.
+Values are read as Kafka's classes read them. A `#` after a value is a part of it. `A->B.enabled`, and
+`A->B.emit.heartbeats.enabled` without that flow, is true if it says `true`, else false; any other boolean must be
+`true` or `false`. A number has digits and a sign, nothing else. Brokers are `host:port`; an IPv6 address may stand in
+brackets. A `scheme://` before it is ignored. A cluster's brokers may be written again in a key of a client or a flow,
+if they are the same.
 The old names `topics.blacklist`, `groups.blacklist` and `config.properties.blacklist` are read as `….exclude`.
 
 A filter or policy of your own ([topics.md](topics.md#your-own-in-python)) is given the keys that MirrorMaker 2 would

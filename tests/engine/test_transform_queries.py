@@ -19,6 +19,7 @@ from tests.support import mirror_process as mp
 
 import sparkmirror as sm
 from sparkmirror.errors import ConfigError
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.pump.messages.control import Control, DoneTopic, control_topic
@@ -262,6 +263,40 @@ def test_pause_and_topics_done_hold_a_query(
             produce(source_cluster, topic_name, end, 10)
             time.sleep(5)
     assert len(records_of(target_cluster, f"source.{topic_name}")) == end
+
+
+def test_a_topic_that_is_paused_as_a_query_begins_at_the_end_is_copied_from_there(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """The query's name is its own: another test's plans would be its first."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    same = {
+        "transform.ends.topics": topic_name,
+        "transform.ends.sql": "SELECT * FROM records",
+        "source.consumer.auto.offset.reset": "latest",
+    }
+    mirror = mirror_of(source_cluster, target_cluster, topic_name, spark, same)
+    (flow,) = mirror.config.flows
+    with ClusterAdmin.connect(flow.target, "test", 30) as admin:
+        admin.create_compacted_topic(control_topic(flow.source.alias), 1, 1)
+    with contextlib.closing(ClusterClient(flow.target, "test")) as client:
+        control = Control(TopicLog(client, control_topic(flow.source.alias)))
+        control.pause([topic_name])
+        with mirror:
+
+            def position() -> int | None:
+                parts = partitions_of(mirror, topic_name)
+                return parts[0].position if parts and parts[0].state is PartitionState.PAUSED else None
+
+            mp.wait_for(lambda: position() == COUNT, 60, "the end is noted")
+            produce(source_cluster, topic_name, COUNT, COUNT)
+            control.pause([])
+            mirror.await_caught_up(timeout=120)
+            copied = records_of(target_cluster, f"source.{topic_name}")
+            assert [each.value for each in copied] == [
+                each.value for each in records_of(source_cluster, topic_name) if each.offset >= COUNT
+            ]
 
 
 def released(mirror: sm.Mirror, topic: str) -> bool:

@@ -12,11 +12,12 @@ from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.splice import NO_END
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.plan_log import PlannedBatch
-from sparkmirror.queries.source_ranges import QueriedLog, next_ranges, present, shortened
+from sparkmirror.queries.source_ranges import QueriedLog, due_logs, next_ranges, present, shortened
 
 ID, OTHER_ID, TARGET_ID, OTHER_TARGET = "0a" * 16, "0b" * 16, b"\1" * 16, b"\2" * 16
 SERVERS = ClusterConfig(alias="A", bootstrap_servers=("a:1",))
 FLOW = FlowConfig(source=SERVERS, target=SERVERS.model_copy(update={"alias": "B"}))
+AT_END = FLOW.model_copy(update={"fetch": FetchConfig(auto_offset_reset="latest")})
 
 
 def log(
@@ -89,10 +90,52 @@ def spans(batch: PlannedBatch | None) -> dict[int, tuple[int, int]]:
 
 
 def test_a_flow_that_begins_at_the_end_takes_later_partitions_from_their_start() -> None:
-    flow = FLOW.model_copy(update={"fetch": FetchConfig(auto_offset_reset="latest")})
-    first = next_ranges(None, [log(0, 3, 10)], flow).batch
+    first = next_ranges(None, [log(0, 3, 10)], AT_END).batch
     assert spans(first) == {0: (10, 10)}
-    assert spans(next_ranges(first, [log(0, 3, 12), log(1, 2, 5)], flow).batch) == {0: (10, 12), 1: (2, 5)}
+    assert spans(next_ranges(first, [log(0, 3, 12), log(1, 2, 5)], AT_END).batch) == {0: (10, 12), 1: (2, 5)}
+
+
+def test_a_flow_that_begins_at_the_end_awaits_its_first_log() -> None:
+    """Partitions without leaders may be all that there are."""
+    assert next_ranges(None, [], AT_END) == (None, (), {})
+    assert next_ranges(None, [log(0, 0, 10, copied=4)], AT_END).batch is None
+    assert spans(next_ranges(None, [log(0, 3, 10)], AT_END).batch) == {0: (10, 10)}
+
+
+def test_a_flow_that_begins_at_the_end_notes_the_ends_of_paused_partitions() -> None:
+    """When they are resumed they begin there."""
+    logs = {("t", partition): log(partition, 3, 10) for partition in range(2)}
+    wanted = {("t", 1)}
+    assert due_logs(None, logs, wanted, FLOW) == [logs["t", 1]]
+    first = next_ranges(None, due_logs(None, logs, wanted, AT_END), AT_END).batch
+    assert spans(first) == {0: (10, 10), 1: (10, 10)}
+    assert due_logs(first, logs, wanted, AT_END) == [logs["t", 1]]
+    assert spans(next_ranges(first, [log(0, 3, 12), log(1, 3, 10)], AT_END).batch) == {0: (10, 12), 1: (10, 10)}
+
+
+def test_a_flow_that_begins_at_the_end_notes_the_ends_of_partitions_without_a_leader_at_the_target() -> None:
+    """Such a partition begins there if its copy proves empty."""
+    following = next_ranges(None, [log(0, 3, 10, copied=-1), log(1, 0, 7)], AT_END)
+    assert spans(following.batch) == {0: (10, 10), 1: (7, 7)}
+    assert following.halted["t", 0].cause is Cause.NO_LEADER
+    waiting = next_ranges(following.batch, [log(0, 3, 12, copied=-1), log(1, 0, 9)], AT_END)
+    assert spans(waiting.batch) == {0: (10, 10), 1: (7, 9)}
+    assert waiting.halted["t", 0].cause is Cause.NO_LEADER
+    back = next_ranges(waiting.batch, [log(0, 3, 12), log(1, 0, 9)], AT_END)
+    assert (spans(back.batch), back.losses, back.halted) == ({0: (10, 12), 1: (9, 9)}, (), {})
+    assert spans(next_ranges(back.batch, [log(0, 3, 15, copied=2)], AT_END).batch) == {0: (12, 15), 1: (9, 9)}
+
+
+def test_a_noted_end_counts_no_more_where_others_wrote() -> None:
+    """Once the copy is deleted, the query copies all, as its reason says."""
+    first = next_ranges(None, [log(0, 3, 10, copied=-1)], AT_END).batch
+    foreign = next_ranges(first, [log(0, 3, 12, copied=4)], AT_END)
+    assert foreign.halted["t", 0].cause is Cause.TAKEOVER
+    assert spans(foreign.batch) == {}
+    again = next_ranges(foreign.batch, [log(0, 3, 12, copied=4)], AT_END)
+    assert again.batch is None
+    deleted = next_ranges(foreign.batch, [log(0, 3, 12, target_id=OTHER_TARGET)], AT_END)
+    assert (spans(deleted.batch), deleted.losses) == ({0: (3, 12)}, ())
 
 
 def test_the_copy_ends_where_it_is_wanted_and_never_goes_back() -> None:

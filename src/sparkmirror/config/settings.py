@@ -286,7 +286,12 @@ LOSS_SETTINGS: tuple[Setting, ...] = (
 """Settings for reactions to losses."""
 
 FETCH_SETTINGS: tuple[Setting, ...] = (
-    _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Start of a partition that was never copied."),
+    _fetch(
+        "auto.offset.reset",
+        Reset(("earliest", "latest")),
+        "Start of a partition that was never copied. `latest` is its end when first seen, also if it appears later; "
+        "a query's later partitions begin at their start.",
+    ),
     _fetch("fetch.min.bytes", SIZE, "Bytes that the source gathers before it answers."),
     _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 64 KiB to 4 MiB, on a long line 16 MiB."),
     _fetch("fetch.max.wait.ms", Integer(0), "Longest wait of the source for `fetch.min.bytes`."),

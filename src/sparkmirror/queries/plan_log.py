@@ -26,6 +26,12 @@ from sparkmirror.queries.copied_logs import CopiedLog
 _ENDS = "ends"
 """Kind of the records that tell where a query's records end at the target."""
 
+NOT_KNOWN = ""
+"""Target topic's id of a range whose copy has not been seen yet.
+
+A partition without a leader at the target begins there only if the copy proves empty.
+"""
+
 
 class PlannedRange(NamedTuple):
     """Source offsets [begin, end) of a partition."""
@@ -35,7 +41,7 @@ class PlannedRange(NamedTuple):
     topic_id: str
     """The source topic's id, as hexadecimal digits."""
     target_id: str
-    """The same for the target topic of that name."""
+    """The same for the target topic of that name, or `NOT_KNOWN`."""
     epochs: tuple[EpochStart, ...] = ()
     """The records' leader epochs; an empty range has that of the record before."""
 

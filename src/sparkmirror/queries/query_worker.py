@@ -40,7 +40,7 @@ from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
 from sparkmirror.queries.query_logs import QueryLogs
-from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog, next_ranges, present, shortened
+from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog, due_logs, next_ranges, present, shortened
 from sparkmirror.sink.agreement import MicroBatch
 from sparkmirror.sink.order import AppendedRange
 from sparkmirror.sink.source_offsets import read_runs
@@ -132,6 +132,7 @@ class QueryWorker:
             exc_info=None if known else error,
             extra=Event.QUERY_FAILED.extra,
         )
+        self._progress.see(self._routes(self._topics()), {})  # the failure may be older than the first look
         self._progress.halt_all(_halt_of(error, words))
 
     def stop(self) -> None:
@@ -176,7 +177,9 @@ class QueryWorker:
                     self._note(logs.lost_elsewhere, ledger)
                     raise QueryHalted(_halt_for(logs.lost_elsewhere[0]))
                 if newest is None or is_finished:
-                    following = next_ranges(before, self._due(there), self._flow)
+                    wanted = there.keys() if self.driver.topics.ends is None else self.driver.topics.ends.keys()
+                    due = due_logs(before, there, wanted - self._held_up.keys(), self._flow)
+                    following = next_ranges(before, due, self._flow)
                     self._note(following.losses, ledger)
                     if following.batch is None:
                         if self._rest(before, following):
@@ -262,15 +265,10 @@ class QueryWorker:
 
         In front of a partition's first range the topics count, too, to which transforms send its records by name.
         """
-        routes = [
-            PartitionPair(name, topic.remote.name, partition)
-            for name, topic in sorted(topics.items())
-            for partition in topic.partitions
-        ]
+        routes = self._routes(topics)
+        begun = {} if before is None else {at: each for at, each in before.ranges.items() if each.target_id}
         names = {
-            route: {route.target_topic}
-            if before is not None and route.source in before.ranges
-            else self._chain.targets_of(route.target_topic)
+            route: {route.target_topic} if route.source in begun else self._chain.targets_of(route.target_topic)
             for route in routes
         }
         there = logs.look(names, before, plans, lambda at: end_wanted(self.driver, at))
@@ -279,13 +277,15 @@ class QueryWorker:
         self._held_up = {**paused, **logs.held_up}
         return there
 
+    def _routes(self, topics: Mapping[str, MirroredTopic]) -> list[PartitionPair]:
+        return [
+            PartitionPair(name, topic.remote.name, partition)
+            for name, topic in sorted(topics.items())
+            for partition in topic.partitions
+        ]
+
     def _is_paused(self, topic: str) -> bool:
         return self.driver.reports.heard.is_paused(topic)
-
-    def _due(self, there: Mapping[TopicPartition, QueriedLog]) -> list[QueriedLog]:
-        """Return the logs to plan from: not paused, and wanted by `once`."""
-        wanted = self.driver.topics.ends
-        return [log for at, log in there.items() if at not in self._held_up and (wanted is None or at in wanted)]
 
     def _demand_topics(self, batch: PlannedBatch, there: Mapping[TopicPartition, QueriedLog], logs: SourceLogs) -> None:
         """Raise `RecordsGone` for a range that can't be read now, but perhaps later.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig, LossPolicy
@@ -19,7 +19,7 @@ from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.epoch_history import epochs_in
 from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.queries.plan_log import PlannedBatch, PlannedRange
+from sparkmirror.queries.plan_log import NOT_KNOWN, PlannedBatch, PlannedRange
 from sparkmirror.source.range_cuts import bounded
 
 MOST_OFFSETS = 500_000
@@ -73,36 +73,56 @@ class NextRanges(NamedTuple):
     halted: Mapping[TopicPartition, Halt]
 
 
+def due_logs(
+    before: PlannedBatch | None,
+    logs: Mapping[TopicPartition, QueriedLog],
+    wanted: Set[TopicPartition],
+    flow: FlowConfig,
+) -> list[QueriedLog]:
+    """Return the logs to plan the micro-batch after `before` from.
+
+    `wanted` are partitions that may be copied now. A first batch at the ends takes all logs: it reads nothing, and
+    notes where the others begin later.
+    """
+    return [log for at, log in logs.items() if at in wanted or _is_at_ends(before, flow)]
+
+
 def next_ranges(
     before: PlannedBatch | None, logs: Iterable[QueriedLog], flow: FlowConfig, most: int = MOST_OFFSETS
 ) -> NextRanges:
     """Return the micro-batch after the batch `before`.
 
     In the first batch partitions begin as `auto.offset.reset` says, new ones later at the start of the log; either only
-    if the target has no records yet. A halted partition keeps its place.
+    if the target has no records yet. A halted partition keeps its place. A first batch at the ends also notes the
+    partitions whose target has no leader.
     """
+    from_latest = _is_at_ends(before, flow)
     known = {} if before is None else before.ranges
     begin: dict[TopicPartition, int] = {}
     end: dict[TopicPartition, int] = {}
     planned: dict[TopicPartition, QueriedLog] = {}
     losses: list[Loss] = []
     halted: dict[TopicPartition, Halt] = {}
+    forgotten: set[TopicPartition] = set()
     for log in logs:
         at = log.route.source
         if log.lost is not None:
             losses.append(log.lost)
             halted[at] = Halt(cause_of_loss(log.lost.kind), log.lost.words)
             continue
-        is_new_copy = at in known and known[at].target_id != log.target_id
-        if at in known and not is_new_copy:
+        continued = {log.target_id} if log.target_end else {log.target_id, NOT_KNOWN}
+        if at in known and known[at].target_id in continued:
             gone, first = _losses(log, known[at], flow.loss)
-        elif is_new_copy and not log.target_end:
+        elif at in known and not log.target_end:
             gone, first = [target_recreated(log.route, log.target_topic_id, 0, log.start)], log.start
         elif log.target_end:
             halted[at] = _unknown_begin(log)
+            if from_latest and log.target_end < 0:
+                begin[at], end[at], planned[at] = log.end, log.end, log._replace(target_topic_id=b"")
+            elif log.target_end > 0 and at in known and known[at].target_id == NOT_KNOWN:
+                forgotten.add(at)
             continue
         else:
-            from_latest = before is None and flow.fetch.auto_offset_reset == "latest"
             gone, first = [], log.end if from_latest else log.start
         losses += gone
         halting = next((loss for loss in gone if loss.action == "halted"), None)
@@ -112,10 +132,15 @@ def next_ranges(
         begin[at], end[at], planned[at] = first, max(first, min(log.end, log.until)), log
     wanted = bounded(begin, end, most)
     passed = {at: each.passed for at, each in known.items()}
-    ranges = passed | {at: _planned(planned[at], begin[at], place, passed.get(at)) for at, place in wanted.items()}
-    if before is not None and ranges == passed:
+    ranges = {at: each for at, each in passed.items() if at not in forgotten}
+    ranges |= {at: _planned(planned[at], begin[at], place, passed.get(at)) for at, place in wanted.items()}
+    if ranges == passed:
         return NextRanges(None, tuple(losses), halted)
     return NextRanges(PlannedBatch(0 if before is None else before.number + 1, ranges), tuple(losses), halted)
+
+
+def _is_at_ends(before: PlannedBatch | None, flow: FlowConfig) -> bool:
+    return before is None and flow.fetch.auto_offset_reset == "latest"
 
 
 def _planned(log: QueriedLog, begin: int, end: int, before: PlannedRange | None) -> PlannedRange:
