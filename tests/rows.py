@@ -195,8 +195,8 @@ def main(arguments: list[str]) -> int:
     CACHE.mkdir(exist_ok=True)
     FAILED.write_text("")
     os.environ[failed_tests.FILE] = str(FAILED.resolve())
-    if full:
-        os.environ.setdefault("SPARKMIRROR_TEST_PATIENCE", "3")
+    # The rows share the cores, with others perhaps: what takes long here is not wrong.
+    os.environ.setdefault("SPARKMIRROR_TEST_PATIENCE", "3")
     others = [
         Row(CACHE / f"test-row-{number}.log", *([*part.way, *BESIDE, *part.arguments, *arguments] for part in parts))
         for number, parts in enumerate(parallel, 2)

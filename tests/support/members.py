@@ -6,12 +6,13 @@ import time
 from typing import Any
 
 from kafka import KafkaConsumer
+from tests.support.mirror_process import PATIENCE
 
 
 def joined(servers: str, group: str, topic: str, **settings: Any) -> KafkaConsumer:
     """Return a consumer that has joined the group and been given partitions; it commits only when told to.
 
-    Raises AssertionError when a minute did not suffice, and what `poll` raises.
+    Raises AssertionError when a patient minute did not suffice, and what `poll` raises.
     """
     consumer = KafkaConsumer(
         topic,
@@ -22,10 +23,10 @@ def joined(servers: str, group: str, topic: str, **settings: Any) -> KafkaConsum
         **settings,
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * PATIENCE
         while not consumer.assignment():
             consumer.poll(timeout_ms=3000)  # a join that is cut in two by the end of a poll may never end
-            assert time.monotonic() < deadline, f"{group} has no partition of {topic} after a minute"
+            assert time.monotonic() < deadline, f"{group} has no partition of {topic}"
     except BaseException:
         consumer.close()
         raise
