@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig, LossPolicy
 from sparkmirror.exact.position.cause import Cause
 from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.splice import NO_END
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.plan_log import PlannedBatch
@@ -114,16 +115,24 @@ def test_a_flow_that_begins_at_the_end_notes_the_ends_of_paused_partitions() -> 
 
 
 def test_a_flow_that_begins_at_the_end_notes_the_ends_of_partitions_without_a_leader_at_the_target() -> None:
-    """Such a partition begins there if its copy proves empty."""
+    """Such a partition begins there if its copy proves empty; till then the query writes nothing into that topic."""
     following = next_ranges(None, [log(0, 3, 10, copied=-1), log(1, 0, 7)], AT_END)
     assert spans(following.batch) == {0: (10, 10), 1: (7, 7)}
     assert following.halted["t", 0].cause is Cause.NO_LEADER
     waiting = next_ranges(following.batch, [log(0, 3, 12, copied=-1), log(1, 0, 9)], AT_END)
-    assert spans(waiting.batch) == {0: (10, 10), 1: (7, 9)}
-    assert waiting.halted["t", 0].cause is Cause.NO_LEADER
-    back = next_ranges(waiting.batch, [log(0, 3, 12), log(1, 0, 9)], AT_END)
-    assert (spans(back.batch), back.losses, back.halted) == ({0: (10, 12), 1: (9, 9)}, (), {})
+    assert waiting.batch is None
+    assert [halt.cause for halt in waiting.halted.values()] == [Cause.NO_LEADER] * 2
+    back = next_ranges(following.batch, [log(0, 3, 12), log(1, 0, 9)], AT_END)
+    assert (spans(back.batch), back.losses, back.halted) == ({0: (10, 12), 1: (7, 9)}, (), {})
     assert spans(next_ranges(back.batch, [log(0, 3, 15, copied=2)], AT_END).batch) == {0: (12, 15), 1: (9, 9)}
+
+
+def test_a_first_batch_at_the_end_knows_the_epoch_before_it() -> None:
+    """Else a log that was cut there and has grown again would not be noticed."""
+    history = (EpochStart(4, 0),)
+    first = next_ranges(None, [log(0, 0, 10)._replace(history=history)], AT_END).batch
+    assert first is not None
+    assert first.ranges["t", 0].epochs == history
 
 
 def test_a_noted_end_counts_no_more_where_others_wrote() -> None:

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.claims import Claim, start_claim
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.durable.known_topics import KnownTopic
@@ -132,9 +131,9 @@ def test_where_a_copy_begins_again_that_would_begin_at_the_end(first: Claim, sou
     assert [(claim.target_topic_id, claim.upstream, claim.downstream) for claim in claims.written] == [(NEW, begins, 0)]
 
 
-def test_what_only_a_source_without_a_leader_tells_is_noted_later() -> None:
+def test_without_a_leader_at_the_source_the_most_that_may_be_lost_is_told_and_all_is_copied_again() -> None:
     claims = ClaimsOfOld([start(1_000, 1_000)])
-    with pytest.raises(ClusterUnreachable, match="t-0 has no leader now"):
-        noted(None, claims, from_start=False)
-    assert claims.written == []
+    entry = noted(None, claims, from_start=False)
+    assert (entry.outcome, entry.first, entry.end) == (LossOutcome.LOST, 0, 1_000)
+    assert [claim.upstream for claim in claims.written] == [0]
     assert noted(None, ClaimsOfOld([start(1_000, 0)])).outcome is LossOutcome.HEALED

@@ -104,8 +104,14 @@ def next_ranges(
     losses: list[Loss] = []
     halted: dict[TopicPartition, Halt] = {}
     forgotten: set[TopicPartition] = set()
+    logs = list(logs)
+    # The query's own rows there would hide whether the copy was empty.
+    unseen = {log.route.target_topic: log for log in logs if log.target_end < 0 and _is_noted(known, log)}
     for log in logs:
         at = log.route.source
+        if log.route.target_topic in unseen:
+            halted[at] = _unknown_begin(unseen[log.route.target_topic])
+            continue
         if log.lost is not None:
             losses.append(log.lost)
             halted[at] = Halt(cause_of_loss(log.lost.kind), log.lost.words)
@@ -119,7 +125,7 @@ def next_ranges(
             halted[at] = _unknown_begin(log)
             if from_latest and log.target_end < 0:
                 begin[at], end[at], planned[at] = log.end, log.end, log._replace(target_topic_id=b"")
-            elif log.target_end > 0 and at in known and known[at].target_id == NOT_KNOWN:
+            elif log.target_end > 0 and _is_noted(known, log):
                 forgotten.add(at)
             continue
         else:
@@ -143,11 +149,16 @@ def _is_at_ends(before: PlannedBatch | None, flow: FlowConfig) -> bool:
     return before is None and flow.fetch.auto_offset_reset == "latest"
 
 
+def _is_noted(known: Mapping[TopicPartition, PlannedRange], log: QueriedLog) -> bool:
+    """Tell whether only a begin is known, and nothing of the copy."""
+    return log.route.source in known and known[log.route.source].target_id == NOT_KNOWN
+
+
 def _planned(log: QueriedLog, begin: int, end: int, before: PlannedRange | None) -> PlannedRange:
     continues = before is not None and (log.topic_id, log.target_id) == (before.topic_id, before.target_id)
     if before is not None and continues and begin == end == before.end:
         return before
-    first = begin - 1 if continues and begin == end else begin
+    first = begin - 1 if begin == end else begin
     epochs = epochs_in(log.history, first, end)
     return PlannedRange(begin=begin, end=end, topic_id=log.topic_id, target_id=log.target_id, epochs=epochs)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim, TargetPartition, start_claim
 from sparkmirror.exact.durable.identity import Identity
@@ -81,14 +80,14 @@ class TopicSentinel:
                     same = same_topic(first.source_topic_id, topic.source.topic_id)
                     # Of another mirror's records before the first claim only the source's start tells what is left.
                     lowest = 0 if first.begins_copy and first.downstream else first.upstream
-                    start = starts.get((topic.source.name, index), first.upstream if same else 0)
-                    if same and lowest < first.upstream and (topic.source.name, index) not in starts:
-                        raise ClusterUnreachable(f"{topic.source.name}-{index} has no leader now at the source")
+                    start = starts.get((topic.source.name, index))
+                    # Without a leader: at most what came before the first claim is lost. A pump notes what is.
+                    assumed = start if start is not None else first.upstream
                     self._ledger.record(
-                        target_recreated(_route(topic, index), topic.remote.topic_id, lowest, start if same else None)
+                        target_recreated(_route(topic, index), topic.remote.topic_id, lowest, assumed if same else None)
                     )
                     if not self._from_start:
-                        self._begin_again(identity, topic, index, max(lowest, start) if same else start)
+                        self._begin_again(identity, topic, index, max(lowest if same else 0, start or 0))
 
     def _begin_again(self, identity: Identity, topic: MirroredTopic, index: int, upstream: int) -> None:
         """Claim a start at or below the first copy's.
