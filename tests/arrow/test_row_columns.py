@@ -18,6 +18,7 @@ from sparkmirror.arrow.row_columns import RowColumns
 from sparkmirror.errors import RowsRefused, SparkMirrorError
 
 UTC = pa.timestamp("us", "UTC")
+OTHER_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("content", pa.binary())]))
 
 
 def columns(**arrays: Any) -> RowColumns:
@@ -134,7 +135,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "column headers: its type is map<string, binary>; cast it to array<struct<key: string, value: binary>>",
     ),
     "a header's other field": (
-        {"value": pa.array(["a"]), "headers": pa.array([[{"key": "a", "content": b""}]])},
+        {"value": pa.array(["a"]), "headers": pa.array([[{"key": "a", "content": b""}]], OTHER_HEADERS)},
         "column headers: a header has the fields key, content; cast it to array<struct<key: string, value: binary>>",
     ),
     "a header that is null": (

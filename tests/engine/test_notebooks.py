@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyspark
 import pytest
 from kafka import KafkaProducer
 from lab import KafkaCluster
@@ -31,6 +32,8 @@ def test_its_cells_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if pyspark.__version__.startswith("3.") and 'format(\\"sparkmirror\\")' in notebook.read_text():
+        pytest.skip("Spark 3.5 has no such sources")
     monkeypatch.chdir(tmp_path)
     cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
     assert len(cells) > 2
