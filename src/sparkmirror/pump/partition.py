@@ -248,7 +248,7 @@ class PartitionCopy(CopyState):
 
     def claimed(self, now: float) -> None:
         """Note that claims are durable."""
-        if self.stage is Stage.RUNNING:
+        if self.stage is Stage.RUNNING and self._start_claim is not None:
             self._finish_once_confirmed(now)
 
     # --- out ------------------------------------------------------------------------------------
