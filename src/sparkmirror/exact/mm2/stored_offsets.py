@@ -15,7 +15,7 @@ from sparkmirror.exact.mm2.connect_offsets import SourcePartition, read_key, rea
 from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.kafka.cluster.log_range import RangeForbidden, RangeUnread, read_batches
+from sparkmirror.kafka.cluster.log_range import RangeForbidden, RangeUnread, read_batches, unread
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.pieces import records
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -83,7 +83,7 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
     Raises `RangeUnread` for a topic that can't be described or read.
     """
     if topic.error:
-        raise _unread(topic.error, f"cluster {client.config.alias}: topic {topic.name}")
+        raise unread(topic.error, f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
     by_leader: dict[int, list[int]] = defaultdict(list)
     for partition, leader in topic.partitions.items():
         by_leader[leader.leader].append(partition)
@@ -93,7 +93,8 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
         for partition in partitions:
             start, end = starts[topic.name, partition], ends[topic.name, partition]
             if start.error or end.error:
-                raise _unread(start.error or end.error, f"cluster {client.config.alias}: {topic.name}-{partition}")
+                error = start.error or end.error
+                raise unread(error, f"cluster {client.config.alias}: {topic.name}-{partition}: {error_name(error)}")
             if start.offset < end.offset:
                 for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
                     try:
@@ -103,11 +104,6 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
                         raise RangeUnread(
                             f"cluster {client.config.alias}: {topic.name}-{partition}: {error}"
                         ) from error
-
-
-def _unread(error: int, of: str) -> RangeUnread:
-    kind = RangeForbidden if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED else RangeUnread
-    return kind(f"{of}: {error_name(error)}")
 
 
 def _warn(client: ClusterClient, topics: Iterable[str]) -> None:

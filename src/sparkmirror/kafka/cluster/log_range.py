@@ -41,6 +41,11 @@ class RangeForbidden(RangeUnread):
     """Error for a log that the principal may not read."""
 
 
+def unread(error: int, words: str) -> RangeUnread:
+    """Return the exception for a broker's error code."""
+    return (RangeForbidden if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED else RangeUnread)(words)
+
+
 class RangeDamaged(RangeUnread):
     """Error for a log with bytes that are no batch."""
 
@@ -161,8 +166,7 @@ def _fetch(
     error = part if isinstance(part, int) else part.error
     if isinstance(part, int) or error:
         why = "the broker throttles sparkmirror" if error == ErrorCode.THROTTLING_QUOTA_EXCEEDED else error_name(error)
-        kind = RangeForbidden if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED else RangeUnread
-        raise kind(f"{_place(client, topic, partition, offset)}: {why}")
+        raise unread(error, f"{_place(client, topic, partition, offset)}: {why}")
     return part
 
 
