@@ -308,7 +308,6 @@ class LosingTargets(CleanedLogs):
     @rule(records=st.integers(1, 30), more=st.integers(0, 3))
     def is_lost(self, records: int, more: int = 0) -> None:
         self.world.target.lose(records, more)
-        self.world.late.clear()
         self.settled.clear()
         for which, pump in enumerate(self.pumps):
             pump.reading = None
@@ -318,6 +317,7 @@ class LosingTargets(CleanedLogs):
                 pump.copy.doubt("the connection broke", self.world.now)
             elif pump.copy.stage is Stage.DONE:
                 self.pumps[which] = self.heir(pump)
+        self.world.late.clear()  # all of it is on its way to a broker that leads no more, and refuses it
 
     def what_is_told_is_there(self, reported: ReportedProgress) -> None:
         """What was lost since is found when the position is read."""
