@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from test_mirror import control
 from tests.support import mirror_process as mp
 from tests.support.kafka_scripts import write_scripts
+from tests.support.loss_tools import acknowledge_all
 from tests.support.mirror_thread import run_mirror
 from typer.testing import CliRunner
 
@@ -142,6 +143,7 @@ def stage(
     for module, name in ((flow_duties, "GROUP_WATCH_S"), (publishing, "INTERVAL_S"), (lag_monitor, "LOOK_S")):
         monkeypatch.setattr(module, name, 1.0)
     servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    acknowledge_all(target_cluster)
     mp.create_topic(servers[0], topic_name, 3)
     mp.create_topic(servers[0], f"{topic_name}-held", 1)
     mp.produce(servers[0], topic_name, 3, 3 * COUNT)

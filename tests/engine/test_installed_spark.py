@@ -159,6 +159,7 @@ def test_jars_of_another_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.12-3.5.2-amzn-1.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr(pyspark, "__version__", "4.1.1")
     with pytest.raises(SetupError, match=r"can't drive the Spark 3\.5 that SPARK_HOME names"):
         require_spark()
     monkeypatch.setattr(pyspark, "__version__", "3.5.2")
