@@ -16,6 +16,7 @@ from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, OLD_MS, ROU
 from model_pump import Pump, World
 from played_run import PRODUCE_VERSION, Broker
 
+from sparkmirror.exact.durable.noted_progress import ReportedProgress
 from sparkmirror.exact.position.route import PartitionReading
 from sparkmirror.kafka.wire.buffers import FramePool
 from sparkmirror.kafka.wire.channel import Channel
@@ -141,6 +142,30 @@ def test_a_copy_that_leaves_before_its_start_is_durable_claims_it_first() -> Non
     assert idle == [False, True]
     pump.copy.drop_unsent()
     assert not pump.ready().claims
+
+
+def test_a_copy_from_the_end_begins_where_the_former_task_began() -> None:
+    """Its start claim could not be written before it left, and the source has grown since."""
+    source = Source([(10, FRESH_MS)] * 4)
+    former = Pump(World(source), until=None)
+    former.copy.source.from_latest = True
+    former.start()
+    assert former.claim()
+    former.world.target.claims.clear()
+    former.copy.doubt("its claim could not be written", former.world.now)
+    reported = former.copy.progress.reported
+    source.end += 10
+
+    def begins_at(reported: ReportedProgress) -> int | None:
+        pump = Pump(World(source), until=None, reported=reported)
+        pump.copy.source.from_latest = True
+        pump.start()
+        return pump.copy.progress.upstream
+
+    assert begins_at(reported) == 40
+    assert begins_at(reported._replace(upstream=60)) == 50, "the source's topic is another one"
+    source.start = 45
+    assert begins_at(reported) == 45
 
 
 # --- sessions that end ------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class CopyState:
         """Time at which the present reading was asked for; None: no reading under way."""
         self.reading: PartitionReading | None = None
         self.progress = AcknowledgedRecords(reported, was_fenced=bool(identity.former))
-        self.source = SourceSide(from_latest=from_latest)
+        self.source = SourceSide(from_latest=from_latest, reported=reported)
         self.trust = Trust(Freshness(fresh_after_ms, now), max_in_flight)
         self._quiet = QuietRule(unclean, now)
         self._changes = intake.changes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkmirror.exact.durable.noted_progress import ReportedProgress
 from sparkmirror.exact.position.route import PartitionReading
 from sparkmirror.pump.limits import Lane
 
@@ -19,7 +20,7 @@ fetch's bytes from the live tail before an answer shows the distance.
 class SourceSide:
     """Source's side of one partition's copy."""
 
-    def __init__(self, *, from_latest: bool) -> None:
+    def __init__(self, *, from_latest: bool, reported: ReportedProgress) -> None:
         self.from_latest = from_latest
         """True if a copy without earlier records begins at the source's end."""
         self.end: int | None = None
@@ -28,6 +29,7 @@ class SourceSide:
         """True if the partition is far behind, so belongs to the backfill."""
         self.read_from: int | None = None
         """Follower nearby to fetch from (KIP-392); None: the leader."""
+        self._reported = reported
         self._latest: int | None = None
         """Source's end at the first reading, if the copy begins there."""
         self._answered_bytes = 0
@@ -39,14 +41,16 @@ class SourceSide:
     def resume_at(self, reading: PartitionReading) -> int:
         """Return the source offset to fetch next.
 
-        If no record was ever copied and `latest` is asked for, the source's end at the first reading counts.
+        If no record was ever copied and `latest` is asked for, the source's end at the first reading counts: that of
+        an earlier task, if its start claim could not be written.
         """
         if reading.resume_at is not None:
             return reading.resume_at
         if not self.from_latest or reading.position.lost:
             return reading.source_start
         if self._latest is None:
-            self._latest = reading.source_end
+            began, end = self._reported.upstream, reading.source_end
+            self._latest = max(began, reading.source_start) if 0 <= began <= end else end
         return self._latest
 
     def start(self, upstream: int, end: int) -> None:
