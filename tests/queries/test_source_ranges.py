@@ -13,7 +13,7 @@ from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.splice import NO_END
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.plan_log import PlannedBatch
-from sparkmirror.queries.source_ranges import QueriedLog, due_logs, next_ranges, present, shortened
+from sparkmirror.queries.source_ranges import QueriedLog, due_logs, next_ranges, present, shortened, unknown_end
 
 ID, OTHER_ID, TARGET_ID, OTHER_TARGET = "0a" * 16, "0b" * 16, b"\1" * 16, b"\2" * 16
 SERVERS = ClusterConfig(alias="A", bootstrap_servers=("a:1",))
@@ -125,6 +125,19 @@ def test_a_flow_that_begins_at_the_end_notes_the_ends_of_partitions_without_a_le
     back = next_ranges(following.batch, [log(0, 3, 12), log(1, 0, 9)], AT_END)
     assert (spans(back.batch), back.losses, back.halted) == ({0: (10, 12), 1: (7, 9)}, (), {})
     assert spans(next_ranges(back.batch, [log(0, 3, 15, copied=2)], AT_END).batch) == {0: (12, 15), 1: (9, 9)}
+
+
+def test_a_flow_that_begins_at_the_end_waits_for_partitions_without_a_leader_at_the_source() -> None:
+    """Later they would be taken from their start, as new ones are."""
+    logs = {("t", 0): log(0, 3, 10)}
+    halt = unknown_end(None, logs, {("t", 0), ("t", 1)}, AT_END)
+    assert halt is not None
+    assert halt.cause is Cause.NO_LEADER
+    assert halt.reason.startswith("t-1 has no leader at the source now")
+    first = next_ranges(None, logs.values(), AT_END).batch
+    assert unknown_end(None, logs, {("t", 0)}, AT_END) is None
+    assert unknown_end(None, logs, {("t", 0), ("t", 1)}, FLOW) is None
+    assert unknown_end(first, logs, {("t", 0), ("t", 1)}, AT_END) is None
 
 
 def test_a_first_batch_at_the_end_knows_the_epoch_before_it() -> None:

@@ -40,7 +40,16 @@ from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
 from sparkmirror.queries.query_logs import QueryLogs
-from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog, due_logs, next_ranges, present, shortened
+from sparkmirror.queries.source_ranges import (
+    Halt,
+    NextRanges,
+    QueriedLog,
+    due_logs,
+    next_ranges,
+    present,
+    shortened,
+    unknown_end,
+)
 from sparkmirror.sink.agreement import MicroBatch
 from sparkmirror.sink.order import AppendedRange
 from sparkmirror.sink.source_offsets import read_runs
@@ -176,6 +185,9 @@ class QueryWorker:
                 if logs.lost_elsewhere:
                     self._note(logs.lost_elsewhere, ledger)
                     raise QueryHalted(_halt_for(logs.lost_elsewhere[0]))
+                everything = {route.source for route in self._routes(topics)}
+                if (halt := unknown_end(before, there, everything, self._flow)) is not None:
+                    raise QueryHalted(halt)
                 if newest is None or is_finished:
                     wanted = there.keys() if self.driver.topics.ends is None else self.driver.topics.ends.keys()
                     due = due_logs(before, there, wanted - self._held_up.keys(), self._flow)

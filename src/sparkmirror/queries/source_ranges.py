@@ -87,6 +87,21 @@ def due_logs(
     return [log for at, log in logs.items() if at in wanted or _is_at_ends(before, flow)]
 
 
+def unknown_end(
+    before: PlannedBatch | None,
+    logs: Mapping[TopicPartition, QueriedLog],
+    all_of_them: Set[TopicPartition],
+    flow: FlowConfig,
+) -> Halt | None:
+    """Return why a first batch at the ends must wait: it has to note the end of each partition."""
+    silent = sorted(all_of_them - logs.keys()) if _is_at_ends(before, flow) else []
+    if not silent:
+        return None
+    topic, partition = silent[0]
+    words = "has no leader at the source now, so where the query begins in it is not known"
+    return Halt(Cause.NO_LEADER, f"{topic}-{partition} {words}; it begins once all its partitions have leaders")
+
+
 def next_ranges(
     before: PlannedBatch | None, logs: Iterable[QueriedLog], flow: FlowConfig, most: int = MOST_OFFSETS
 ) -> NextRanges:
