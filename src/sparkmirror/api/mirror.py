@@ -44,13 +44,13 @@ class Mirror:
             mirror.await_caught_up(timeout=600)
 
     `config` is a file as `sparkmirror run` takes it, or a mapping with MirrorMaker 2's keys; `properties` replace
-    single keys. `source` and `target` (bootstrap servers) with `topics` and `groups` are a flow without
-    a file; the copies' names begin with `source.` unless `replication.policy.class` says otherwise. `spark` is the
-    session to work in: else the active one, else a new one, which stays open. `once`: copy up to the present ends.
+    single keys. `source` and `target` (bootstrap servers) with `topics` and `groups` are a flow without a file; the
+    copies' names begin with `source.` unless `replication.policy.class` says otherwise. `spark` is the session to
+    work in: else the active one, else a new one, which stays open. `once`: copy up to the present ends.
 
     The mirror works in a thread between `start` and `stop`, as a context manager too. If the mirror fails, the next
-    call raises the error, once. Questions (`status`, `losses`, `groups`, `verify`,
-    `receipts`, `offset_map`, `translate`) also serve a mirror that runs elsewhere.
+    call raises the error, once. Questions (`status`, `losses`, `groups`, `verify`, `receipts`, `offset_map`,
+    `translate`) also serve a mirror that runs elsewhere.
     """
 
     def __init__(

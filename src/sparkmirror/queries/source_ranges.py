@@ -93,7 +93,10 @@ def unknown_end(
     all_of_them: Set[TopicPartition],
     flow: FlowConfig,
 ) -> Halt | None:
-    """Return why a first batch at the ends must wait: it has to note the end of each partition."""
+    """Return why a first batch at the ends must wait; None: all ends are known.
+
+    A partition that it left out would be taken for a new one, and copied from its start.
+    """
     silent = sorted(all_of_them - logs.keys()) if _is_at_ends(before, flow) else []
     if not silent:
         return None
