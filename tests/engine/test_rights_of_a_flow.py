@@ -39,6 +39,7 @@ from sparkmirror.kafka.cluster.acls import (
 )
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.scratch_topic import PREFIX
+from sparkmirror.kafka.cluster.topic_configs import topic_configs
 
 pytestmark = pytest.mark.broker
 
@@ -237,6 +238,8 @@ def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file:
         mp.wait_for(lambda: consumer.committed(partition) == 40, 200, "the group's offset at the target")
         consumer.close()
         mp.alter_topic(source.bootstrap_servers, "orders", {"retention.ms": "8000000"})
+        kept = {"primary.orders": {"retention.ms": "8000000"}}
+        mp.wait_for(lambda: topic_configs(there, kept, ["retention.ms"]) == kept, 200, "the copy's retention")
         mp.wait_for(lambda: sum(mp.end_offsets(target.bootstrap_servers, "heartbeats", 1)) > 0, 200, "heartbeats")
         mp.wait_for(
             lambda: sum(mp.end_offsets(source.bootstrap_servers, "mm2-offset-syncs.backup.internal", 1)) > 0,

@@ -182,6 +182,39 @@ def test_what_compaction_has_left_is_compared(logs: Logs) -> None:
     assert likeness(209) is Likeness.UNKNOWN
 
 
+def recast(data: bytes, *, times: int | None = None, end: int = 0) -> bytes:
+    """A batch of one record with another time, or one that compaction has left without its last offsets."""
+    cast_ = bytearray(data)
+    if times is not None:
+        struct.pack_into(">qq", cast_, 27, times, times)
+    if end:
+        struct.pack_into(">i", cast_, 23, end - struct.unpack_from(">q", cast_)[0] - 1)
+    struct.pack_into(">I", cast_, CRC_AT, crc32c(memoryview(cast_)[ATTRIBUTES_AT:]))
+    return bytes(cast_)
+
+
+@pytest.mark.parametrize("far", [0, 10_000])
+@pytest.mark.parametrize("between", [0, 2])
+@pytest.mark.parametrize("large", [b"", b"x" * 40_000], ids=["small", "large"])
+def test_a_later_record_that_is_at_the_target_was_copied(logs: Logs, far: int, between: int, large: bytes) -> None:
+    """Compaction has left nothing at the last record's place, and the records before are the source's."""
+    before = values(200, 204) | {204: large}
+    left = recast(batch(200, before), end=206)
+    markers = [batch(206 + number, {206 + number: b""}, bits=CONTROL_BIT) for number in range(between)]
+    beyond = far + 210
+    source = [left, *markers, batch(beyond, values(beyond, beyond + 3))]
+    twin = batch(205, {205: b"value %d" % (beyond + 1)})
+    after_a_gap = recast(twin, times=NOW_MS + beyond + 1)
+    copied(logs, source, [batch(200, before), after_a_gap])
+    assert likeness(205) is Likeness.DIFFERENT
+    assert likeness(205, changed=True) is Likeness.ALIKE
+    copied(logs, source, [batch(200, before), twin])
+    assert likeness(205) is Likeness.SAME, "its time is another one"
+    stamped = [left, batch(beyond, values(beyond, beyond + 3), bits=TIMESTAMP_TYPE_BIT)]
+    copied(logs, stamped, [batch(200, before), after_a_gap])
+    assert likeness(205) is Likeness.SAME, "another record may be equal but for its time"
+
+
 def test_records_that_a_claim_announces_are_not_compared(logs: Logs) -> None:
     """They lie elsewhere at the source: before them is a gap."""
     wrong = batch(200, values(200, 209) | {203: b"another", 209: b"value 209"})

@@ -392,8 +392,13 @@ class TargetLog:
         verdict = Likeness.UNKNOWN
         for behind in range(tail.compared):
             original, place = tail.upstream - behind, tail.downstream - behind
-            if place >= self.start and source.has(original):
-                if self.log[place] != original:
+            if place < self.start:
+                continue
+            copied = self.log[place]
+            if verdict is Likeness.UNKNOWN and copied > tail.upstream and source.has(copied):
+                return Likeness.DIFFERENT
+            if source.has(original):
+                if copied != original:
                     return Likeness.DIFFERENT
                 verdict = Likeness.SAME
         return verdict

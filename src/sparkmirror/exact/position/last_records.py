@@ -5,12 +5,13 @@ left continues without end. If newer claims were lost (an unclean leader electio
 follows from an older claim, and would be wrong after any gap. Then the last copied record is not the source's record at
 that offset. Key, value, headers and timestamp are compared; of records that transforms have changed, the timestamp.
 
-A record that the source has deleted or compacted away, or that can't be unpacked, is no evidence. Blocking; in few
-requests for many partitions.
+A record that the source has deleted or compacted away, or that can't be unpacked, is no evidence, unless a later record
+of the source equals it: that one was copied then, and its claim is lost. Blocking; in few requests for many partitions.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from hashlib import blake2b
@@ -100,12 +101,23 @@ class _Record(NamedTuple):
         stamped = _ANY_TIME in (self.timestamp, other.timestamp)
         return (changed or self.body == other.body) and (stamped or self.timestamp == other.timestamp)
 
+    def is_surely(self, other: _Record) -> bool:
+        return self == other and self.timestamp is not _ANY_TIME
+
 
 class _SeenRecords(NamedTuple):
     """One log's records and transaction markers, by offset."""
 
-    records: Mapping[int, _Record]
-    markers: Sequence[range]
+    records: Mapping[int, _Record] = {}
+    markers: Sequence[range] = ()
+    end: int = 0
+    """Offset after the batches."""
+
+    def and_then(self, other: _SeenRecords) -> _SeenRecords:
+        return _SeenRecords({**self.records, **other.records}, (*self.markers, *other.markers), other.end)
+
+    def reach(self, offset: int) -> bool:
+        return any(each >= offset for each in self.records)
 
     def has_marker(self, offset: int) -> bool:
         return any(offset in marker for marker in self.markers)
@@ -142,14 +154,27 @@ def _compared(
     theirs = _read(target, {pair.target: tail.downstream - back[pair] for pair, tail in tails.items()})
     shown = {pair: tail for pair, tail in tails.items() if theirs[pair.target].records}
     ours = _read(source, {pair.source: tail.upstream - back[pair] for pair, tail in shown.items()})
+    seen = {pair: ours[pair.source] for pair in shown}
+    # Compaction leaves batches whose last records are gone: what comes after may be farther on.
+    for _ in range(_MOST_TRIES):
+        short = {
+            pair: each.end
+            for pair, each in seen.items()
+            if each.end and not back[pair] and not each.reach(shown[pair].upstream)
+        }
+        if not short:
+            break
+        later = _read(source, {pair.source: end for pair, end in short.items()})
+        seen |= {pair: seen[pair].and_then(later[pair.source]) for pair in short}
     results = dict.fromkeys(tails, Likeness.UNKNOWN)
     for pair, tail in shown.items():
-        results[pair] = _judge(tail, ours[pair.source], theirs[pair.target])
+        results[pair] = _judge(tail, seen[pair], theirs[pair.target])
     return results
 
 
 def _judge(tail: Tail, source: _SeenRecords, target: _SeenRecords) -> Likeness:
     likeness = Likeness.UNKNOWN
+    alone: list[_Record] = []
     for behind in range(tail.compared):
         copy = target.records.get(tail.downstream - behind)
         original = source.records.get(tail.upstream - behind)
@@ -159,10 +184,15 @@ def _judge(tail: Tail, source: _SeenRecords, target: _SeenRecords) -> Likeness:
             original is not None and not copy.is_copy_of(original, changed=tail.changed)
         ):
             return Likeness.DIFFERENT
+        if original is None and likeness is Likeness.UNKNOWN:
+            alone.append(copy)
         if original is not None and likeness is not Likeness.ALIKE:
             stamped = _ANY_TIME in (copy.timestamp, original.timestamp)
             if not (stamped and tail.changed):
                 likeness = Likeness.ALIKE if stamped or tail.changed else Likeness.SAME
+    later = [record for offset, record in source.records.items() if offset > tail.upstream]
+    if not tail.changed and any(copy.is_surely(record) for copy in alone for record in later):
+        return Likeness.DIFFERENT
     return likeness
 
 
@@ -171,7 +201,7 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
 
     A partition without a readable batch there has no records.
     """
-    seen = {partition: _SeenRecords({}, ()) for partition in offsets}
+    seen = {partition: _SeenRecords() for partition in offsets}
     left, size, tries = dict(offsets), _FIRST_BYTES, 0
     while left:
         reply = fetch_once(side.client, side.leader, left, side.topic_ids, FetchBounds(_ANSWER_BYTES, size))
@@ -184,7 +214,7 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
                 raise ClusterTrouble(
                     f"cluster {side.client.config.alias}: {part.topic}-{part.partition}: {error_name(part.error)}"
                 )
-            shown = _shown(part.records, offsets[partition]) if not part.error else _SeenRecords({}, ())
+            shown = _shown(part.records, offsets[partition]) if not part.error else _SeenRecords()
             if shown is not None:
                 seen[partition] = shown
                 del left[partition]
@@ -200,14 +230,15 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
 def _shown(answer: memoryview, near: int) -> _SeenRecords | None:
     """Return what an answer shows near an offset; None if it has no whole batch.
 
-    A batch that is damaged shows nothing.
+    Those are the records from `BACK` offsets before on, and as many after, however far. A batch that is damaged shows
+    nothing.
     """
     records: dict[int, _Record] = {}
     markers: list[range] = []
-    whole = False
+    whole, end = False, 0
     try:
         for position, header in batch_headers(answer):
-            whole = True
+            whole, end = True, header.next_offset
             if header.is_corrupt(answer, position):
                 continue
             if header.is_control:
@@ -215,11 +246,12 @@ def _shown(answer: memoryview, near: int) -> _SeenRecords | None:
                 continue
             stamped = header.magic < MAGIC or header.attributes & TIMESTAMP_TYPE_BIT
             parts = raw_parts(header, answer[position : position + header.size])
+            later = itertools.count(sum(offset > near for offset in records))
             records |= {
                 offset: _Record(_ANY_TIME if stamped else timestamp, blake2b(body, digest_size=16).digest())
                 for offset, timestamp, body in parts
-                if abs(offset - near) <= BACK
+                if near - BACK <= offset and (offset <= near or next(later) < BACK)
             }
     except ValueError:
         whole = True
-    return _SeenRecords(records, markers) if whole else None
+    return _SeenRecords(records, markers, end) if whole else None
