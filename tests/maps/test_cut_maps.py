@@ -139,7 +139,9 @@ def test_a_cut_in_the_midst_of_a_first_read(topic: Topic, keeper: MapKeeper, mon
     assert claims_in(topic) > 3, "more than one answer"
     read_on = View.read_on
 
-    def cut_behind_the_first_answer(log: View, partition: int, place: LogPlace) -> tuple[list[LogEntry], LogPlace, bool]:
+    def cut_behind_the_first_answer(
+        log: View, partition: int, place: LogPlace
+    ) -> tuple[list[LogEntry], LogPlace, bool]:
         answer = read_on(log, partition, place)
         if partition == HOME and place.offset == 0 and not topic.epochs[HOME]:
             topic.cut(HOME, 1)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
 from sparkmirror.exact.maps.map_keeper import MapKeeper
 from sparkmirror.exact.maps.partition_map import NOTHING_YET, LogBounds, PartitionMap, Unmapped
@@ -150,7 +151,7 @@ class GroupMaps:
             for receipt in self._receipts()
             if receipt.upstream >= 0 and receipt.downstream >= 0
         }
-        routes = {partition: route_of(partition, self._policy, self._flow) for partition in partitions}
+        self._routes = routes = {partition: route_of(partition, self._policy, self._flow) for partition in partitions}
         forward = {route.remote: partition for partition, route in routes.items() if not route.reverse}
         reverse = [partition for partition, route in routes.items() if route.reverse]
         mapped = self._copied.refresh({remote: self._reached.get(remote) for remote in forward}) if forward else {}
@@ -159,8 +160,18 @@ class GroupMaps:
         if reverse:
             originals = self._target.metadata({routes[partition].remote[0] for partition in reverse})
             self._original_ids = {name: original.topic_id for name, original in originals.items()}
-            self._maps |= self._copied_in_reverse.refresh(dict.fromkeys(reverse))
-        self._routes = routes
+            self._maps |= self._reverse_maps(reverse)
+
+    def _reverse_maps(self, copies: Iterable[TopicPartition]) -> Mapping[TopicPartition, PartitionMap | Unmapped]:
+        """Return the maps of the flow in the other direction, or why they can't be read.
+
+        That flow's topics may be closed to this flow's principal: its own copies need only its own maps.
+        """
+        partitions = dict.fromkeys(copies)
+        try:
+            return self._copied_in_reverse.refresh(partitions)
+        except (ConnectionError, ClusterUnreachable) as error:
+            return dict.fromkeys(partitions, Unmapped(str(error)))
 
     def _pass_over_noted(
         self,
