@@ -10,18 +10,21 @@ import pytest
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.exact.durable.claims import Claim
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
-from sparkmirror.exact.maps.partition_map import LogBounds, PartitionMap, Unmapped
-from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.exact.maps.partition_map import NOTHING_YET, LogBounds, PartitionMap, Unmapped
+from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
+from sparkmirror.kafka.cluster.list_offsets import EARLIEST, ListedOffset
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.rpc import BrokerUnreachable
 from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync import group_maps
-from sparkmirror.mirror.sync.group_maps import GroupMaps, PlacedGroup, TranslatedOffset
+from sparkmirror.mirror.sync.group_maps import GroupMaps, NothingThere, PlacedGroup, TranslatedOffset
 from sparkmirror.mirror.sync.move_cost import MoveCost
 from sparkmirror.mirror.sync.noted_markers import NotedMarkers
 from sparkmirror.policy import DefaultReplicationPolicy
+from sparkmirror.pump.messages.orders import Receipt
 
 A, B = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
 OURS, COPY = ("orders", 0), ("B.clicks", 0)
@@ -38,7 +41,7 @@ class PlayedCluster:
     def metadata(self, topics: Iterable[str]) -> dict[str, TopicLeaders]:
         if self.is_gone:
             raise BrokerUnreachable("no broker answers")
-        return {name: TopicLeaders(name, self.ids[name], 0, {}) for name in topics}
+        return {name: TopicLeaders(name, self.ids[name], 0, {0: PartitionLeader(1, 0)}) for name in topics}
 
 
 class PlayedMaps:
@@ -60,9 +63,15 @@ class Stage(GroupMaps):
         monkeypatch.setattr(group_maps, "MapKeeper", lambda _, alias: self.keepers.setdefault(alias, PlayedMaps()))
         monkeypatch.setattr(NotedMarkers, "of", lambda *_: {})
         self.keepers: dict[str, PlayedMaps] = {}
-        self.here, self.there = PlayedCluster({"orders": b"s" * 16}), PlayedCluster({"clicks": b"s" * 16})
+        self.here, self.there = (
+            PlayedCluster({"orders": b"s" * 16}),
+            PlayedCluster({"clicks": b"s" * 16, "A.orders": b"t" * 16}),
+        )
+        self.reports: list[Receipt] = []
         source, target = cast("ClusterClient", self.here), cast("ClusterClient", self.there)
-        super().__init__(FlowConfig(source=A, target=B), DefaultReplicationPolicy(), source, target, tuple)
+        super().__init__(
+            FlowConfig(source=A, target=B), DefaultReplicationPolicy(), source, target, lambda: self.reports
+        )
 
 
 def thousand_copied() -> PartitionMap:
@@ -107,3 +116,49 @@ def test_a_place_after_a_refresh_that_has_failed_is_unknown(stage: Stage) -> Non
         stage.refresh([OURS, COPY])
     assert stage.place(COPY, 5, 5) == UNKNOWN
     assert stage.place(OURS, 5, 5) == PlacedGroup(MoveCost(0, 0), is_ahead=False)
+
+
+def test_a_map_of_an_earlier_source_topic_translates_nothing(stage: Stage) -> None:
+    """Nothing of the new topic is copied yet; of a topic without an id it is not known."""
+    stage.refresh([OURS])
+    assert stage.copied_to(OURS) == 1000
+    stage.here.ids["orders"] = b"n" * 16
+    stage.refresh([OURS])
+    assert stage.of(OURS, 5) is NOTHING_YET
+    assert stage.copied_to(OURS) is None
+    assert stage.place(OURS, 5, 1000) == UNKNOWN
+    stage.here.ids["orders"] = NO_ID
+    stage.refresh([OURS])
+    assert stage.of(OURS, 5) == TranslatedOffset(("A.orders", 0), 5, True, 1000)
+
+
+def test_a_report_on_an_earlier_source_topic_tells_nothing_of_the_new_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the new one is empty, a group continues at the target's end."""
+    ends = {OURS: 7, ("A.orders", 0): 1000}
+    starts = {OURS: 0}
+
+    def listed(_: object, __: int, asked: Mapping[str, list[int]], at: int) -> dict[TopicPartition, ListedOffset]:
+        told = starts if at == EARLIEST else ends
+        return {(topic, number): ListedOffset(told[topic, number], 0) for topic in asked for number in asked[topic]}
+
+    monkeypatch.setattr(group_maps, "list_offsets", listed)
+    stage.reports.append(
+        Receipt(
+            flow="A->B",
+            source_topic="orders",
+            target_topic="A.orders",
+            partition=0,
+            state="running",
+            upstream=1000,
+            downstream=1000,
+        )
+    )
+    stage.here.ids["orders"] = b"n" * 16
+    stage.refresh([OURS])
+    assert stage.without_records([OURS]) == {}
+    starts[OURS] = 7
+    assert stage.without_records([OURS]) == {
+        OURS: NothingThere(7, TranslatedOffset(("A.orders", 0), 1000, True, 1000)),
+    }

@@ -157,10 +157,23 @@ class GroupMaps:
         mapped = self._copied.refresh({remote: self._reached.get(remote) for remote in forward}) if forward else {}
         self._pass_over_noted(forward, mapped)
         self._maps = {forward[remote]: partition_map for remote, partition_map in mapped.items()}
+        self._forget_earlier_topics()
         if reverse:
             originals = self._target.metadata({routes[partition].remote[0] for partition in reverse})
             self._original_ids = {name: original.topic_id for name, original in originals.items()}
             self._maps |= self._reverse_maps(reverse)
+
+    def _forget_earlier_topics(self) -> None:
+        """Count nothing as copied of source topics that were created again since.
+
+        Nor do reports count: they tell no source topic's id.
+        """
+        mapped = {at: copied for at, copied in self._maps.items() if isinstance(copied, PartitionMap)}
+        topics = self._source.metadata({topic for topic, _ in mapped}) if mapped else {}
+        for partition, copied in mapped.items():
+            if not same_topic(copied.source_topic_id, topics[partition[0]].topic_id):
+                self._maps[partition] = NOTHING_YET
+                self._reached.pop(self._routes[partition].remote, None)
 
     def _reverse_maps(self, copies: Iterable[TopicPartition]) -> Mapping[TopicPartition, PartitionMap | Unmapped]:
         """Return the maps of the flow in the other direction, or why they can't be read.
