@@ -19,7 +19,7 @@ from sparkmirror.kafka.wire.rpc import BrokerUnreachable
 from sparkmirror.kafka.wire.splice import Run
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.mirror.sync import group_maps
+from sparkmirror.mirror.sync import group_maps, offsets_and_ids
 from sparkmirror.mirror.sync.group_maps import GroupMaps, NothingThere, PlacedGroup, TranslatedOffset
 from sparkmirror.mirror.sync.move_cost import MoveCost
 from sparkmirror.mirror.sync.noted_markers import NotedMarkers
@@ -143,7 +143,7 @@ def test_a_report_on_an_earlier_source_topic_tells_nothing_of_the_new_one(
         told = starts if at == EARLIEST else ends
         return {(topic, number): ListedOffset(told[topic, number], 0) for topic in asked for number in asked[topic]}
 
-    monkeypatch.setattr(group_maps, "list_offsets", listed)
+    monkeypatch.setattr(offsets_and_ids, "list_offsets", listed)
     stage.reports.append(
         Receipt(
             flow="A->B",
