@@ -18,6 +18,7 @@ from sparkmirror.exact.maps.partition_map import CLAIMS_LOST, PartitionMap
 from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, ListedOffset
 from sparkmirror.kafka.cluster.log_tail import LastBatch
+from sparkmirror.kafka.cluster.topic_log import LogEntry, LogPlace
 from sparkmirror.kafka.wire.splice import Run
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
@@ -131,3 +132,22 @@ def test_a_cut_is_noticed_where_all_is_read_again_for_another_partition(topic: T
     assert from_where(keeper) == TRUTH
     topic.cut(HOME, claims_in(topic) - 1)
     assert from_where(keeper, ("us.orders", NEIGHBOUR)) == CLAIMS_LOST.reason
+
+
+def test_a_cut_in_the_midst_of_a_first_read(topic: Topic, keeper: MapKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    ClaimLog(View(topic)).claim(CLAIMS)
+    assert claims_in(topic) > 3, "more than one answer"
+    read_on = View.read_on
+
+    def cut_behind_the_first_answer(
+        log: View, partition: int, place: LogPlace
+    ) -> tuple[list[LogEntry], LogPlace, bool]:
+        answer = read_on(log, partition, place)
+        if partition == HOME and place.offset == 0 and not topic.epochs[HOME]:
+            topic.cut(HOME, 1)
+            ClaimLog(View(topic)).claim(CLAIMS)
+        return answer
+
+    monkeypatch.setattr(View, "read_on", cut_behind_the_first_answer)
+    assert from_where(keeper) == TRUTH
+    assert topic.epochs[HOME] == 1

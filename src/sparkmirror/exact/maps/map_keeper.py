@@ -187,7 +187,7 @@ class MapKeeper:
                 for partition in partitions:
                     self._seen[partition] = self._maps[partition].known_records()
                     self._begin(partition)
-                del self._read_to[home]
+                self._read_to.pop(home, None)
                 self._read_home(home, partitions)
         self._unread.clear()
 

@@ -18,11 +18,13 @@ from sparkmirror.exact.maps.map_keeper import MapKeeper
 from sparkmirror.exact.maps.offset_map import Copied
 from sparkmirror.exact.maps.partition_map import NOTHING_YET, PartitionMap, Unmapped
 from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.list_offsets import LATEST
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_ids import same_topic
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.noted_markers import NotedMarkers, pass_over
+from sparkmirror.mirror.sync.offsets_and_ids import offsets_and_ids
 from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.messages.control import ControlState, control_topic
@@ -115,20 +117,27 @@ class ApplicationTranslator:
         try:
             self._read_receipts()
             maps = self._maps.refresh(self._progress(remotes))
+            told = self._told(remote for remote, mapped in maps.items() if mapped is NOTHING_YET)
         except ConnectionError as error:
             raise ClusterUnreachable(f"cluster {self._client.config.alias}: {error}") from error
         ends: dict[TopicPartition, Copied | Unmapped] = {}
         for remote, mapped in maps.items():
-            told = self._reached.get(remote)
             topic, _ = remotes[remote]
             if isinstance(mapped, PartitionMap):
                 is_same = topic not in ids or same_topic(mapped.source_topic_id, ids[topic])
                 ends[remotes[remote]] = mapped.offsets.copied if is_same else NOTHING_YET
-            elif mapped is NOTHING_YET and told is not None:
-                ends[remotes[remote]] = Copied(0, told.upstream, told.downstream)
             else:
-                ends[remotes[remote]] = mapped
+                ends[remotes[remote]] = told.get(remote, mapped)
         return ends
+
+    def _told(self, unmapped: Iterable[TopicPartition]) -> dict[TopicPartition, Copied]:
+        """Return the ends that pumps report for copies without a record."""
+        reports = {remote: self._reached[remote] for remote in unmapped if remote in self._reached}
+        return {
+            remote: Copied(0, reports[remote].upstream, reports[remote].downstream)
+            for remote, end in offsets_and_ids(self._client, reports, LATEST).items()
+            if end.is_end_for(reports[remote])
+        }
 
     def _remote(self, topic: str) -> str:
         return self._policy.format_remote_topic(self._source_alias, topic)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import GroupConfig
@@ -19,7 +20,8 @@ from sparkmirror.exact.mm2.record_formats import Checkpoint
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.groups import SINKS, Groups, ListedGroup, Offsets
 from sparkmirror.kafka.cluster.share_groups import SHARE
-from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.group_maps import GroupMaps, PlacedGroup
 from sparkmirror.mirror.sync.group_moments import GroupMoments
@@ -67,17 +69,9 @@ class Checkpoints:
         self._looked_after = TYPES | {SHARE} if flow.group.sync_group_offsets_enabled else TYPES
         self._maps = GroupMaps(flow, policy, self._source, self._target, receipts)
         self._moments = GroupMoments()
-        topic = policy.checkpoints_topic(flow.mm2_source)
-        self._store = CheckpointStore(TopicLog(self._target, topic))
-        self._topic = InternalTopic(
-            flow.target,
-            topic,
-            f"{flow.name}|sparkmirror-checkpoints",
-            replication_factor=flow.group.checkpoints_topic_replication_factor,
-            factor_key="checkpoints.topic.replication.factor",
-            timeout_s=flow.admin_timeout_ms / 1000,
-        )
-        self._opened = False
+        self._topic = policy.checkpoints_topic(flow.mm2_source)
+        self._store: CheckpointStore | None = None
+        """None: the topic is to be created, if need be, and read."""
         self.written = 0
         """Number of checkpoints that the last good turn wrote."""
         self._refreshed_at = float("-inf")
@@ -97,7 +91,7 @@ class Checkpoints:
 
         Raises `ConnectionError` and `SparkMirrorError`; then no checkpoint counts as written.
         """
-        self._open()
+        store = self._opened()
         committed = self._committed()
         translated = translate_groups(
             self._maps,
@@ -119,12 +113,12 @@ class Checkpoints:
                     downstream=result.offset,
                     metadata=commit.metadata,
                 )
-                if self._store.is_due(checkpoint, result.log_end, exact=result.exact):
+                if store.is_due(checkpoint, result.log_end, exact=result.exact):
                     due.append(checkpoint)
-        self._store.write(due)
+        self._write(store, due)
         self.written = len(due)
         self.current = {
-            group: self._store.of(group, [result.remote for result in results.values()])
+            group: store.of(group, [result.remote for result in results.values()])
             for group, (results, _) in translated.items()
             if results
         }
@@ -140,13 +134,31 @@ class Checkpoints:
         self._source.close()
         self._target.close()
 
-    def _open(self) -> None:
-        if self._opened:
-            return
-        self._topic.create()
-        self._topic.close()
-        self._store.load()
-        self._opened = True
+    def _opened(self) -> CheckpointStore:
+        if self._store is None:
+            with closing(
+                InternalTopic(
+                    self._flow.target,
+                    self._topic,
+                    f"{self._flow.name}|sparkmirror-checkpoints",
+                    replication_factor=self._flow.group.checkpoints_topic_replication_factor,
+                    factor_key="checkpoints.topic.replication.factor",
+                    timeout_s=self._flow.admin_timeout_ms / 1000,
+                )
+            ) as topic:
+                topic.create()
+            store = CheckpointStore(TopicLog(self._target, self._topic))
+            store.load()
+            self._store = store
+        return self._store
+
+    def _write(self, store: CheckpointStore, due: Sequence[Checkpoint]) -> None:
+        try:
+            store.write(due)
+        except LogUnavailable as error:
+            if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._store = None  # it was deleted: the next turn creates it, and writes all checkpoints again
+            raise
 
     # --- groups ---------------------------------------------------------------------------------
 

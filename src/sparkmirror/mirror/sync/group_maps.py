@@ -7,22 +7,22 @@ is inside the log, and a group skips no record there.
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
 from sparkmirror.exact.maps.map_keeper import MapKeeper
 from sparkmirror.exact.maps.partition_map import NOTHING_YET, LogBounds, PartitionMap, Unmapped
-from sparkmirror.exact.position.target_reading import by_topic
 from sparkmirror.kafka.cluster.client import ClusterClient
-from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, list_offsets, offsets_by_leader
+from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, offsets_by_leader
 from sparkmirror.kafka.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.mm2_maps import Mm2Maps
 from sparkmirror.mirror.sync.move_cost import EndPair, MoveCost, cost_at_copy, cost_at_original, cost_between
 from sparkmirror.mirror.sync.noted_markers import NotedMarkers, PassedOver, pass_over
+from sparkmirror.mirror.sync.offsets_and_ids import offsets_and_ids
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.messages.orders import Receipt
 
@@ -150,17 +150,41 @@ class GroupMaps:
             for receipt in self._receipts()
             if receipt.upstream >= 0 and receipt.downstream >= 0
         }
-        routes = {partition: route_of(partition, self._policy, self._flow) for partition in partitions}
+        self._routes = routes = {partition: route_of(partition, self._policy, self._flow) for partition in partitions}
         forward = {route.remote: partition for partition, route in routes.items() if not route.reverse}
         reverse = [partition for partition, route in routes.items() if route.reverse]
         mapped = self._copied.refresh({remote: self._reached.get(remote) for remote in forward}) if forward else {}
         self._pass_over_noted(forward, mapped)
-        self._maps = {forward[remote]: partition_map for remote, partition_map in mapped.items()}
+        maps = {forward[remote]: partition_map for remote, partition_map in mapped.items()}
+        self._forget_earlier_topics(maps)
+        self._maps = maps
         if reverse:
             originals = self._target.metadata({routes[partition].remote[0] for partition in reverse})
             self._original_ids = {name: original.topic_id for name, original in originals.items()}
-            self._maps |= self._copied_in_reverse.refresh(dict.fromkeys(reverse))
-        self._routes = routes
+            self._maps |= self._reverse_maps(reverse)
+
+    def _forget_earlier_topics(self, maps: dict[TopicPartition, PartitionMap | Unmapped]) -> None:
+        """Count nothing as copied of source topics that were created again since.
+
+        Nor do reports count: they tell no source topic's id.
+        """
+        mapped = {at: copied for at, copied in maps.items() if isinstance(copied, PartitionMap)}
+        topics = self._source.metadata({topic for topic, _ in mapped}) if mapped else {}
+        for partition, copied in mapped.items():
+            if not same_topic(copied.source_topic_id, topics[partition[0]].topic_id):
+                maps[partition] = NOTHING_YET
+                self._reached.pop(self._routes[partition].remote, None)
+
+    def _reverse_maps(self, copies: Iterable[TopicPartition]) -> Mapping[TopicPartition, PartitionMap | Unmapped]:
+        """Return the maps of the flow in the other direction, or why they can't be read.
+
+        That flow's topics may be closed to this flow's principal: its own copies need only its own maps.
+        """
+        partitions = dict.fromkeys(copies)
+        try:
+            return self._copied_in_reverse.refresh(partitions)
+        except (ConnectionError, ClusterUnreachable) as error:
+            return dict.fromkeys(partitions, Unmapped(str(error)))
 
     def _pass_over_noted(
         self,
@@ -310,13 +334,12 @@ class GroupMaps:
             elif partition_map is NOTHING_YET:
                 unmapped[remote] = partition
         # Target first: a record written and copied in between lies below an end that is read later.
-        for remote, listed in _listed(self._target, unmapped, LATEST).items():
+        for remote, listed in offsets_and_ids(self._target, unmapped, LATEST).items():
             partition, reached = unmapped[remote], self._reached.get(remote)
             ends_there[partition] = _end_of(remote, listed.offset, listed.offset)
-            # A report of an earlier topic of this name says nothing about this topic's log.
-            if reached is not None and reached.is_of(listed.topic_id) and reached.downstream <= listed.offset:
+            if reached is not None and listed.is_end_for(reached):
                 empty[partition] = NothingThere(reached.upstream, _end_of(remote, reached.downstream, listed.offset))
-        starts, ends = (_listed(self._source, ends_there, at) for at in (EARLIEST, LATEST))
+        starts, ends = (offsets_and_ids(self._source, ends_there, at) for at in (EARLIEST, LATEST))
         for partition, end_there in ends_there.items():
             if partition in starts and starts[partition] == ends.get(partition):
                 empty[partition] = NothingThere(starts[partition].offset, end_there)
@@ -333,27 +356,3 @@ class GroupMaps:
 
 def _end_of(remote: TopicPartition, offset: int, log_end: int) -> TranslatedOffset:
     return TranslatedOffset(remote=remote, offset=offset, copied=True, log_end=log_end)
-
-
-class _LogOffset(NamedTuple):
-    """An offset in a partition's log, and the topic's id."""
-
-    offset: int
-    topic_id: bytes
-
-
-def _listed(client: ClusterClient, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, _LogOffset]:
-    """Return an offset for each partition whose leader answers."""
-    wanted = list(partitions)
-    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-    topics = client.metadata({topic for topic, _ in wanted}) if wanted else {}
-    for partition in wanted:
-        led = topics[partition[0]].partitions.get(partition[1])
-        if led is not None and led.leader >= 0:
-            by_leader[led.leader].append(partition)
-    return {
-        partition: _LogOffset(listed.offset, topics[partition[0]].topic_id)
-        for node, led_there in by_leader.items()
-        for partition, listed in list_offsets(client, node, by_topic(led_there), at).items()
-        if not listed.error
-    }

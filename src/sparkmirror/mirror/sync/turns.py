@@ -140,6 +140,12 @@ def start_turn(flow: FlowConfig, borders: Borders) -> dict[TopicPartition, int]:
         _refuse_early(flow, topic, told[topic], parts)
     with _client(flow, flow.source) as source, _client(flow, flow.target) as target, _asking(flow):
         beginning = _Beginning(flow, source, target, due)
+        _refuse_short(flow, source, {(topic, index): at.upstream for topic in due for index, at in due[topic].items()})
+        _refuse_short(
+            flow,
+            target,
+            {(beginning.remote(topic), index): at.downstream for topic in due for index, at in due[topic].items()},
+        )
         _refuse_changed(flow, due, told)
         for topic, parts in due.items():
             sequences = beginning.claim(topic, parts, told[topic])
@@ -174,6 +180,24 @@ def _refuse_early(flow: FlowConfig, topic: str, told: TopicTurn, parts: Mapping[
     low = [partition for partition, border in parts.items() if border.downstream < done.ends[partition]]
     if low:
         raise NotTurned(f"flow {flow.name}: {topic}-{low[0]} is not copied up to its published end")
+
+
+def _refuse_short(flow: FlowConfig, client: ClusterClient, starts: Mapping[TopicPartition, int]) -> None:
+    """Raise `NotTurned` if a log ends before the offset at which the turn starts in it.
+
+    New records would get offsets that the turn passes over.
+    """
+    ends = offsets_by_leader(client, starts, LATEST, replica_id=DEBUG_CONSUMER)
+    for (topic, partition), start in starts.items():
+        end = ends.get((topic, partition))
+        place = f"flow {flow.name}: {topic}-{partition} at {client.config.alias}"
+        if end is None:
+            raise NotTurned(f"{place} is not there, or has no leader")
+        if end < start:
+            raise NotTurned(
+                f"{place} ends at offset {end}, and the turn would start at {start}: the log has lost records, or its "
+                "topic was created again"
+            )
 
 
 def _refuse_changed(flow: FlowConfig, topics: Iterable[str], told: Mapping[str, TopicTurn]) -> None:
