@@ -71,7 +71,7 @@ class Checkpoints:
         self._moments = GroupMoments()
         self._topic = policy.checkpoints_topic(flow.mm2_source)
         self._store: CheckpointStore | None = None
-        """None: the topic is to be created, if need be, and read."""
+        """The topic's checkpoints; `None`: the topic is to be created and read first."""
         self.written = 0
         """Number of checkpoints that the last good turn wrote."""
         self._refreshed_at = float("-inf")

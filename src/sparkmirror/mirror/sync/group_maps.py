@@ -176,7 +176,7 @@ class GroupMaps:
                 self._reached.pop(self._routes[partition].remote, None)
 
     def _reverse_maps(self, copies: Iterable[TopicPartition]) -> Mapping[TopicPartition, PartitionMap | Unmapped]:
-        """Return the maps of the flow in the other direction, or why they can't be read.
+        """Return the opposite flow's maps, or the reason why they can't be read.
 
         That flow's topics may be closed to this flow's principal: its own copies need only its own maps.
         """

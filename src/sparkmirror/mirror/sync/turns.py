@@ -183,7 +183,7 @@ def _refuse_early(flow: FlowConfig, topic: str, told: TopicTurn, parts: Mapping[
 
 
 def _refuse_short(flow: FlowConfig, client: ClusterClient, starts: Mapping[TopicPartition, int]) -> None:
-    """Raise `NotTurned` if a log ends before the offset at which the turn starts in it.
+    """Raise `NotTurned` if a log ends before the offset at which the turn starts.
 
     New records would get offsets that the turn passes over.
     """
