@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.mirror.engine.duties import Duties, DutyTurns, Schedule
 from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.leadership import Leadership
+from sparkmirror.pump.messages.control import ControlState
 
 
 class Counted:
@@ -209,3 +213,32 @@ def test_a_last_turn_that_takes_long_keeps_the_lease(monkeypatch: pytest.MonkeyP
     go_on.set()
     until(lambda: not kept)
     assert slow.runs == 1
+
+
+def test_duties_write_nothing_that_an_earlier_term_has_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process has copied since; the driver forgets those reports when it becomes active again."""
+    driver = FlowDriver(FlowConfig(source=cluster("a"), target=cluster("b")), "me", use_lease=True, once=False)
+    lease: Any = SimpleNamespace(term=1, held=lambda: lease.is_held, is_held=True)
+    told: list[bool] = []
+
+    def note(*_: object, **__: object) -> None:
+        told.append(driver.may_write())
+
+    driver.leadership.start(cast("Leadership", SimpleNamespace(lease=lease)))
+    driver.topics.synced = True
+    begun = (driver.turns, "await_words"), (driver.reports, "begin"), (driver.topics, "begin")
+    for owner, name in (*begun, (driver.predecessors, "begin"), (driver.leadership, "agree")):
+        monkeypatch.setattr(owner, name, note)
+    monkeypatch.setattr(driver.leadership, "announce", ControlState)
+    driver.cluster_ids["a"] = ""
+    assert not driver.may_write()
+    driver.become_active()
+    assert driver.may_write()
+    lease.is_held = False
+    assert not driver.may_write()
+    lease.is_held, lease.term = True, 2
+    assert not driver.may_write()
+    driver.become_active()
+    assert told == [False] * 10
+    driver.leadership.announce_again()
+    assert driver.may_write(), "it is the same term"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.mirror.engine.flow_view import FlowView
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.mirror.engine.forecast import WINDOW_S, Forecast, Forecaster, LagSample
 from sparkmirror.mirror.engine.lag_monitor import LagMonitor
+from sparkmirror.pump.messages.orders import Receipt
 
 HOUR_MS = 3_600_000
 WHERE = ("orders", 3)
@@ -120,10 +122,18 @@ def test_its_words() -> None:
 
 
 class PlayedSource:
-    """A source at which nothing lags."""
+    """A source at which nothing lags, unless ends are told."""
+
+    ends: Mapping[TopicPartition, int] = {}
 
     def end_offsets(self, *_: object, **__: object) -> Mapping[TopicPartition, int]:
-        return {}
+        return self.ends
+
+    def start_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        return dict.fromkeys(partitions, 0)
+
+    def topic_configs(self, topics: Iterable[str]) -> Mapping[str, tuple[()]]:
+        return dict.fromkeys(topics, ())
 
 
 def test_each_endangered_partition_is_named_once(
@@ -135,7 +145,7 @@ def test_each_endangered_partition_is_named_once(
         target=ClusterConfig(alias="B", bootstrap_servers=("127.0.0.1:1",)),
     )
     view, source = FlowView(), cast("Any", PlayedSource())
-    monitor = LagMonitor(flow, view, source, source, list)
+    monitor = LagMonitor(flow, view, source, source, list, lambda: True)
 
     def look(*forecasts: Forecast) -> list[str]:
         monkeypatch.setattr(Forecaster, "forecasts", lambda _: forecasts)
@@ -149,3 +159,21 @@ def test_each_endangered_partition_is_named_once(
     assert look(near, far, nearer, later) == [f"{start}bills-0 in 7 min", f"{start}carts-2 in 20 min"]
     assert view.forecast == nearer
     assert look(near, nearer, later) == []
+
+
+def test_no_loss_is_foreseen_from_the_reports_of_an_earlier_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process copies now, and how far is not known here."""
+    side = ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",))
+    flow = FlowConfig(source=side, target=side.model_copy(update={"alias": "B"}))
+    view, source, noted = FlowView(), cast("Any", PlayedSource()), list[set[TopicPartition]]()
+    receipt = Receipt(
+        flow="A->B", source_topic="orders", target_topic="A.orders", partition=3, state="running", upstream=10
+    )
+    view.partitions[PartitionKey("A->B", *WHERE)] = PartitionView(receipt=receipt)
+    monkeypatch.setattr(source, "ends", {WHERE: 100})
+    monkeypatch.setattr(Forecaster, "note", lambda _, samples: noted.append(set(samples)))
+    own = [True, False]
+    monitor = LagMonitor(flow, view, source, source, list, own.pop)
+    monitor.look()
+    monitor.look()
+    assert noted == [set(), {WHERE}]

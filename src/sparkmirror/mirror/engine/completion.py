@@ -37,7 +37,8 @@ class Completion:
                 f"{driver.name}: the loss ledger can't be read, so losses are not known: {error}"
             )
         topics = driver.topics
-        if driver.flow.copies and not driver.partitions() and not topics.owed and not topics.done_topics.released:
+        is_idle = topics.owed or topics.done_topics.released or topics.waiting
+        if driver.flow.copies and not driver.partitions() and not is_idle:
             patterns = ",".join(driver.flow.topics)
             self._notes[driver.name].append(f"{driver.name}: no topic of the source matches topics={patterns}")
 
