@@ -264,6 +264,18 @@ def test_what_expired_above_a_cut_is_a_loss_of_its_own() -> None:
     assert len({loss.key for loss in found.losses}) == 2
 
 
+def test_what_expires_while_a_copy_stands_still_stays_one_loss_that_grows() -> None:
+    """Each reading resumes at the source's start: what expired before that is lost all the same."""
+    (first,) = look(GO_ON, source_start=100).losses
+    (more,) = look(GO_ON, source_start=150, known=(first,), passed=(100, 25)).losses
+    (markers,) = look(GO_ON, source_start=210, known=(more,), passed=(180, 25)).losses
+    assert [(loss.first, loss.end) for loss in (first, more, markers)] == [(70, 100), (70, 150), (70, 210)]
+    assert len({loss.key for loss in (first, more, markers)}) == 1
+    elsewhere = first.model_copy(update={"downstream": 24})
+    (other,) = look(GO_ON, source_start=150, known=(elsewhere,), passed=(100, 25)).losses
+    assert (other.first, other.end) == (100, 150)
+
+
 def test_a_log_that_begins_at_its_cut_has_lost_nothing_more() -> None:
     (truncated,) = look(GO_ON, cut_at=60, source_start=60).losses
     assert truncated.kind is LossKind.TRUNCATED

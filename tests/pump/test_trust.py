@@ -123,9 +123,19 @@ def test_the_first_batch_without_a_word_on_duplicates_is_looked_up_and_then_all_
     trust.stamping = Stamping.LOG_APPEND_TIME
     assert trust.note(a_batch(FRESH_MS), NOW)
     trust.next_reading = NextReading.LOOK_UP
-    trust.start(NOW, None)
+    trust.start(NOW, FRESH_MS)
     assert (trust.pace, trust.next_reading) == (Pace.FULL, NextReading.START)
     assert not trust.note(a_batch(FRESH_MS), NOW)
+
+
+@pytest.mark.parametrize("state_ms", [OLD_MS, None])
+def test_after_a_look_up_nothing_is_pipelined_over_a_state_that_may_go(trust: Trust, state_ms: int | None) -> None:
+    """The leader may drop it, refuse the next batch, and append the one behind it."""
+    trust.next_reading = NextReading.LOOK_UP
+    trust.start(NOW, state_ms)
+    assert not trust.allows(a_batch(FRESH_MS), 1, NOW, compacted=False)
+    trust.note(a_batch(FRESH_MS), NOW)
+    assert trust.allows(a_batch(FRESH_MS), 1, NOW, compacted=False)
 
 
 @pytest.mark.parametrize(("timed", "looked_up"), [(True, True), (False, False)])

@@ -10,11 +10,11 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.kafka.cluster.client import ClusterClient
-from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.messages.control import ControlState, control_topic
 
@@ -36,6 +36,8 @@ class ControlChannel:
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-control")
         self._control = TopicLog(self._client, control_topic(flow.source.alias))
         self._state = ControlState()
+        """The loop's: it is read there while the thread waits for the next records."""
+        self._is_first = True
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"control channel {flow.name}", daemon=True)
         self._thread.start()
@@ -45,15 +47,18 @@ class ControlChannel:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        offset, is_first = 0, True
+        offset = 0
         while not self._closing.is_set():
             try:
                 entries, offset = self._control.read(0, offset, wait_ms=_WAIT_MS)
                 if entries:
-                    changed = self._state.apply(entries) or is_first
-                    is_first = False
-                    self._loop.post(functools.partial(self._heard, self._state, changed))
+                    self._loop.post(functools.partial(self._take, entries))
             except Exception as error:  # the thread must not end; the pump notices the driver's silence by its clock
                 log.debug("%s", error)
                 time.sleep(_RETRY_S)
         self._client.close()
+
+    def _take(self, entries: Sequence[LogEntry]) -> None:
+        changed = self._state.apply(entries) or self._is_first
+        self._is_first = False
+        self._heard(self._state, changed)

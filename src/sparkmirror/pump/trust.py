@@ -150,7 +150,9 @@ class Trust:
 
     def start(self, read_at: float, state_ms: int | None) -> None:
         """Continue from a position, or from a look-up, with the state's timestamp."""
-        self.pace = Pace.FULL if self.next_reading is NextReading.LOOK_UP else Pace.FIRST
+        is_fresh = state_ms is not None and self.fresh.covers(state_ms, read_at)
+        looked_up = Pace.FULL if is_fresh else Pace.ALONE
+        self.pace = looked_up if self.next_reading is NextReading.LOOK_UP else Pace.FIRST
         self.next_reading = NextReading.START
         self.confirmed_at = read_at
         self._state_ms = state_ms

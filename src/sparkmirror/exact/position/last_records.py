@@ -24,6 +24,7 @@ from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.fetch_once import FetchBounds, fetch_once
+from sparkmirror.kafka.cluster.log_tail import TailUnread
 from sparkmirror.kafka.wire.batches import MAGIC, TIMESTAMP_TYPE_BIT, batch_headers
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.pieces import raw_parts
@@ -132,7 +133,10 @@ class LogSide(NamedTuple):
 
 
 def compare(source: LogSide, target: LogSide, tails: Mapping[PartitionPair, Tail]) -> dict[PartitionPair, Likeness]:
-    """Compare the last records of these partitions. Raises `ConnectionError`s."""
+    """Compare the last records of these partitions.
+
+    Raises `TailUnread` for a partition that can't be read, and other `ConnectionError`s.
+    """
     results: dict[PartitionPair, Likeness] = {}
     for chunk in chunks(list(tails), AT_ONCE):
         results |= _compared(source, target, {pair: tails[pair] for pair in chunk}, dict.fromkeys(chunk, 0))
@@ -211,9 +215,7 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
         for part in reply.parts:
             partition = part.topic, part.partition
             if part.error and part.error != ErrorCode.OFFSET_OUT_OF_RANGE:
-                raise ClusterTrouble(
-                    f"cluster {side.client.config.alias}: {part.topic}-{part.partition}: {error_name(part.error)}"
-                )
+                raise TailUnread(*partition, part.error, side.client.config.alias)
             shown = _shown(part.records, offsets[partition]) if not part.error else _SeenRecords()
             if shown is not None:
                 seen[partition] = shown
@@ -222,7 +224,7 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
                 del left[partition]
         tries = tries + 1 if len(left) == before else 0
         if tries == _MOST_TRIES:
-            raise ClusterTrouble(f"cluster {side.client.config.alias}: a broker answers a Fetch without a record")
+            raise TailUnread(*next(iter(left)), ErrorCode.REQUEST_TIMED_OUT, side.client.config.alias)
         size = min(size * _MORE, _MOST_BYTES)
     return seen
 

@@ -109,7 +109,7 @@ def look_for_losses(
     elif position.upstream is not None and position.upstream < source_start:
         done = _done_below(position, foreign, cut_at, passed)
         if done < source_start:
-            losses.append(expired_loss(route, at, done, source_start, policy))
+            losses.append(expired_loss(route, at, _expired_from(done, at, known), source_start, policy))
         resume_at = max(done, source_start)
     return Found(tuple(losses), resume_at)
 
@@ -130,6 +130,15 @@ def _done_below(
     if position.upstream is None or downstream != end:
         return position.upstream or 0
     return max(position.upstream, upstream if cut_at is None else min(upstream, cut_at))
+
+
+def _expired_from(done: int, at: LedgerPosition, known: Iterable[Loss]) -> int:
+    """Return the offset from which on records expired since the last copied one.
+
+    A copy that stands still meets the loss again and again, larger each time: it stays one entry.
+    """
+    grown = (loss.first for loss in known if loss.kind is LossKind.EXPIRED and loss.downstream == at.downstream)
+    return min((first for first in grown if first <= done), default=done)
 
 
 def cut_in(copied: Sequence[EpochStart], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from sparkmirror.errors import ClusterTrouble
 from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.fetch_once import FetchBounds, fetch_once
 from sparkmirror.kafka.wire.batches import SEQUENCE_MODULUS, BatchHeader, batch_headers
 from sparkmirror.kafka.wire.error_codes import ErrorCode
@@ -38,9 +39,10 @@ class LastBatch(NamedTuple):
 class TailUnread(ClusterTrouble):
     """Error for a log's tail that can't be read now; `code` is Kafka's error."""
 
-    def __init__(self, topic: str, partition: int, code: int) -> None:
+    def __init__(self, topic: str, partition: int, code: int, cluster: str = "") -> None:
         self.code = code
-        super().__init__(f"{topic}-{partition}: the tail of the log can't be read (error {code})")
+        where = f"cluster {cluster}: " if cluster else ""
+        super().__init__(f"{where}{topic}-{partition}: the tail of the log can't be read ({error_name(code)})")
 
 
 def each_readable(
