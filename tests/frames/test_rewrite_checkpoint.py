@@ -151,6 +151,44 @@ def test_offsets_that_only_old_batches_have_need_no_translation(flow: FlowConfig
     assert sorted(path.name for path in (tmp_path / "new/offsets").iterdir()) == ["1", "2"]
 
 
+def test_first_offsets_are_of_use_only_until_a_batch_is_committed(flow: FlowConfig, tmp_path: Path) -> None:
+    """Later the query's offsets take the place of those that have none at the target."""
+    first, end = '{"orders":{"0":3,"1":5000}}', '{"orders":{"0":9,"1":9}}'
+    files = {"metadata": "{}", "offsets/0": v1(end, "5"), "sources/0/0": f"\0v1\n{first}"}
+    directory = put(tmp_path / "ck", {**files})
+    with pytest.raises(NotTranslated) as error:
+        rewrite_checkpoint(directory, tmp_path / "new", flow)
+    assert str(error.value) == "first offsets: orders-1 at 5000: not copied yet"
+    put(directory, {"commits/0": "v1\n{}"})
+    done = rewrite_checkpoint(directory, tmp_path / "new", flow)
+    assert (tmp_path / "new/sources/0/0").read_bytes() == b'\0v1\n{"A.orders":{"0":7,"1":7}}'
+    assert [(each.batch, *each.stored) for each in done.offsets] == [(0, "orders", 0, 9), (0, "orders", 1, 9)]
+    put(directory, {"offsets/1": v1(end, "6")})
+    rewrite_checkpoint(directory, tmp_path / "planned", flow)
+    assert (tmp_path / "planned/sources/0/0").read_bytes() == b'\0v1\n{"A.orders":{"0":7,"1":7}}'
+    put(directory, {"offsets/0": v1("-", "5"), "offsets/1": v1("-", "6")})
+    with pytest.raises(NotTranslated, match="first offsets: orders-1 at 5000"):  # the source has not begun yet
+        rewrite_checkpoint(directory, tmp_path / "waiting", flow)
+
+
+def test_the_offsets_before_the_newest_committed_ones_need_no_translation(flow: FlowConfig, tmp_path: Path) -> None:
+    lines = {f"offsets/{n}": v1(json.dumps({"orders": {"0": 5_000 if n == 1 else n}})) for n in range(3)}
+    directory = put(tmp_path / "ck", {"metadata": "{}", **lines, "commits/1": "v1\n{}"})
+    with pytest.raises(NotTranslated, match="batch 1: orders-0 at 5000"):  # the planned batch begins there
+        rewrite_checkpoint(directory, tmp_path / "new", flow)
+    done = rewrite_checkpoint(put(directory, {"commits/2": "v1\n{}"}), tmp_path / "new", flow)
+    assert (tmp_path / "new/offsets/1").read_text() == v1('{"A.orders":{"0":0}}')
+    assert [(each.batch, *each.stored) for each in done.offsets] == [(2, "orders", 0, 2)]
+
+
+def test_a_planned_batch_that_reads_nothing_of_a_stream_of_ours_still_does(flow: FlowConfig, tmp_path: Path) -> None:
+    """Another source has records for it; the stream repeats its newest end."""
+    text = v1('{"orders": {"0": 9}, "from orders": {"0": 5}}')
+    files = {"metadata": "{}", "offsets/0": text, "commits/0": "v1\n{}", "offsets/1": text}
+    rewrite_checkpoint(put(tmp_path / "ck", {**files}), tmp_path / "new", flow)
+    assert (tmp_path / "new/offsets/0").read_text() == (tmp_path / "new/offsets/1").read_text()
+
+
 @pytest.mark.parametrize(
     ("files", "told"),
     [

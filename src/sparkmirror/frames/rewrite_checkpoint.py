@@ -80,7 +80,8 @@ def _rewrite(checkpoint: Place, to: Place, flow: FlowConfig) -> RewrittenCheckpo
     if not rewriting.moved:
         raise ConfigError(f"no source of the query reads topics that flow {flow.name} copies", origin=str(checkpoint))
     source.copy(target, files)
-    return RewrittenCheckpoint(tuple(rewriting.moved), rewriting.planned, tuple(rewriting.left))
+    moved = sorted(rewriting.moved, key=lambda each: each.batch)
+    return RewrittenCheckpoint(tuple(moved), rewriting.planned, tuple(rewriting.left))
 
 
 class _Rewriting:
@@ -90,6 +91,11 @@ class _Rewriting:
         self._source, self._translate, self._is_copied = source, translate, is_copied
         self._batches = source.numbers("offsets")
         self.planned = tuple(sorted(set(self._batches) - set(source.numbers("commits"))))
+        *_, before, newest = _FIRST, *self._batches
+        self._begin = before if newest in self.planned else newest
+        """Batch from whose end Spark goes on; `_FIRST` if none is committed."""
+        self._begins: dict[str, str] = {}
+        """Moved lines of that batch, by source."""
         self.moved: list[MovedOffset] = []
         self.left: dict[str, None] = {}
         self.refused: list[str] = []
@@ -97,16 +103,19 @@ class _Rewriting:
     def files(self) -> dict[str, bytes | None]:
         """Return the files' new contents by name; None: the file is left out.
 
-        Spark reads the two newest files of `offsets/` only, and older offsets may be gone at the target.
+        Spark reads the two newest files of `offsets/` only, and older offsets may be gone at the target. Offsets before
+        those from which it goes on are read, and not used: where one has no place there, these take their place.
         """
         files: dict[str, bytes | None] = dict.fromkeys((f"offsets/{batch}" for batch in self._batches[:-_NEWEST]), None)
-        for batch in self._batches[-_NEWEST:]:
+        for batch in sorted(self._batches[-_NEWEST:], key=lambda batch: (batch < self._begin, batch)):
             name = f"offsets/{batch}"
             try:
                 read = OffsetFile.parsed(self._source.read(name).decode())
             except ValueError as error:
                 raise ConfigError(f"it can't be read: {error}", origin=self._source.named(name)) from error
             texts = {line.source: self._moved(line.source, line.text, batch) for line in read.lines}
+            if batch == self._begin:
+                self._begins = {line.source: texts[line.source] for line in read.lines if kafka_positions(line.text)}
             files[name] = read.with_lines(texts).text().encode()
         for name in self._source.initial_files():
             number = name.split("/")[1]
@@ -120,15 +129,18 @@ class _Rewriting:
         if positions is None:
             return text
         end, first = parted(json.loads(text))
-        if first:  # of use until the batch is committed
+        if first:  # of use until a batch of the source is committed
             moved = self._moved(source, json.dumps(end), batch)
-            if batch not in self.planned:
+            if batch == self._begin or source in self._begins:
                 return moved
             return json.dumps(with_first(json.loads(moved), json.loads(self._moved(source, json.dumps(first), _FIRST))))
         if not any(self._is_copied(stored.topic) for stored in positions):
             self.left[f"source {source}: {', '.join(sorted({stored.topic for stored in positions}))}"] = None
             return text
         translations = self._translate(positions)
+        is_used = batch >= self._begin or source not in self._begins
+        if not is_used and any(translation.offset is None for translation in translations):
+            return self._begins[source]
         for stored, translation in zip(positions, translations, strict=True):
             if translation.offset is None:
                 at = "first offsets" if batch == _FIRST else f"batch {batch}"
