@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -18,10 +18,11 @@ from pyarrow import fs
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError, NotTranslated
 from sparkmirror.frames.checkpoint_lines import OffsetFile, kafka_line, kafka_positions, with_initial
+from sparkmirror.frames.passed_over import PassedOver, why_not_exact
 from sparkmirror.kafka.cluster.first_offsets import parted, with_first
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
 from sparkmirror.mirror.sync.topic_rules import topic_rules
-from sparkmirror.mirror.sync.turn_translator import translator_of
+from sparkmirror.mirror.sync.turn_translator import FlowTranslator, translator_of
 
 _NEWEST = 2
 """Number of files of `offsets/` that Spark reads at a start."""
@@ -30,7 +31,6 @@ _FIRST = -1
 """Number in place of a batch: the offsets with which a source began."""
 
 Place = str | os.PathLike[str]
-Translate = Callable[[Sequence[Stored]], list[Translation]]
 
 
 class MovedOffset(NamedTuple):
@@ -73,10 +73,12 @@ def _rewrite(checkpoint: Place, to: Place, flow: FlowConfig) -> RewrittenCheckpo
     target.demand_absent()
     rules = topic_rules(flow)
     with translator_of(flow) as translator:
-        rewriting = _Rewriting(source, translator.translate_each, rules.wanted)
+        rewriting = _Rewriting(source, translator, rules.wanted)
         files = rewriting.files()
-    if rewriting.refused:
-        raise NotTranslated("\n".join(rewriting.refused))
+    reasons = why_not_exact(flow, list(rewriting.passed_over.values()))
+    missed = [f"{place}: {why}" for place, why in zip(rewriting.passed_over, reasons, strict=True) if why]
+    if refused := rewriting.refused + missed:
+        raise NotTranslated("\n".join(refused))
     if not rewriting.moved:
         raise ConfigError(f"no source of the query reads topics that flow {flow.name} copies", origin=str(checkpoint))
     source.copy(target, files)
@@ -87,8 +89,8 @@ def _rewrite(checkpoint: Place, to: Place, flow: FlowConfig) -> RewrittenCheckpo
 class _Rewriting:
     """Files with other contents, and what can't be translated."""
 
-    def __init__(self, source: _Directory, translate: Translate, is_copied: Callable[[str], bool]) -> None:
-        self._source, self._translate, self._is_copied = source, translate, is_copied
+    def __init__(self, source: _Directory, translator: FlowTranslator, is_copied: Callable[[str], bool]) -> None:
+        self._source, self._translator, self._is_copied = source, translator, is_copied
         self._batches = source.numbers("offsets")
         self.planned = tuple(sorted(set(self._batches) - set(source.numbers("commits"))))
         *_, before, newest = _FIRST, *self._batches
@@ -99,6 +101,8 @@ class _Rewriting:
         self.moved: list[MovedOffset] = []
         self.left: dict[str, None] = {}
         self.refused: list[str] = []
+        self.passed_over: dict[str, PassedOver] = {}
+        """By the place in words."""
 
     def files(self) -> dict[str, bytes | None]:
         """Return the files' new contents by name; None: the file is left out.
@@ -137,14 +141,18 @@ class _Rewriting:
         if not any(self._is_copied(stored.topic) for stored in positions):
             self.left[f"source {source}: {', '.join(sorted({stored.topic for stored in positions}))}"] = None
             return text
-        translations = self._translate(positions)
+        translations = self._translator.translate_each(positions)
         is_used = batch >= self._begin or source not in self._begins
         if not is_used and any(translation.offset is None for translation in translations):
             return self._begins[source]
-        for stored, translation in zip(positions, translations, strict=True):
+        passed = self._translator.passed_over(positions) if is_used else [None] * len(positions)
+        for stored, translation, offsets in zip(positions, translations, passed, strict=True):
+            at = "first offsets" if batch == _FIRST else f"batch {batch}"
+            place = f"{at}: {stored.topic}-{stored.partition} at {stored.offset}"
+            if offsets is not None:
+                self.passed_over[place] = PassedOver(stored.topic, stored.partition, translation.topic, offsets)
             if translation.offset is None:
-                at = "first offsets" if batch == _FIRST else f"batch {batch}"
-                self.refused.append(f"{at}: {stored.topic}-{stored.partition} at {stored.offset}: {translation.reason}")
+                self.refused.append(f"{place}: {translation.reason}")
             elif batch != _FIRST:
                 self.moved.append(MovedOffset(batch, source, stored, translation))
         return kafka_line([Stored(each.topic, each.partition, each.offset or 0) for each in translations])
