@@ -227,7 +227,7 @@ class Source:
         return {name: topic for name, topic in self.topics_there.items() if name in names}
 
 
-CUT = "A.orders lacks offsets {} to 499 of the source: the target has deleted them, or the flow began behind them"
+CUT = "A.orders lacks offsets {} to 499 of the source: the target has deleted them, or the flow began after them"
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Source records that a reader of the copy passes over: the target deleted them, or the flow began behind them."""
+"""Source records that a reader of the copy passes over.
+
+The target has deleted them, or the flow began after them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _ROLE = "sparkmirror-rewrite"
 _CONNECT_S = 10.0
 
 
-class PassedOver(NamedTuple):
+class MissedOffsets(NamedTuple):
     """Offsets of a source partition for which a reader of the copy reads no record."""
 
     topic: str
@@ -28,7 +31,7 @@ class PassedOver(NamedTuple):
     offsets: OffsetBounds
 
 
-def why_not_exact(flow: FlowConfig, passed: Sequence[PassedOver]) -> list[str]:
+def why_not_exact(flow: FlowConfig, passed: Sequence[MissedOffsets]) -> list[str]:
     """Return why records would be missed, for each of these; empty: none is there.
 
     Asks the source, which may have no record there either. Until it has said so, records count as missed.
@@ -44,7 +47,7 @@ def why_not_exact(flow: FlowConfig, passed: Sequence[PassedOver]) -> list[str]:
     return [_why(flow, each, topics.get(each.topic)) for each in passed]
 
 
-def _why(flow: FlowConfig, passed: PassedOver, topic: TopicDescription | None) -> str:
+def _why(flow: FlowConfig, passed: MissedOffsets, topic: TopicDescription | None) -> str:
     if topic is None:
         return _unknown(passed, f"cluster {flow.source.alias} shows no such topic")
     first, end = passed.offsets
@@ -64,11 +67,11 @@ def _why(flow: FlowConfig, passed: PassedOver, topic: TopicDescription | None) -
     return _lacks(passed) if answer.records else ""
 
 
-def _lacks(passed: PassedOver) -> str:
+def _lacks(passed: MissedOffsets) -> str:
     first, end = passed.offsets
-    why = "the target has deleted them, or the flow began behind them"
+    why = "the target has deleted them, or the flow began after them"
     return f"{passed.target_topic} lacks offsets {first} to {end - 1} of the source: {why}"
 
 
-def _unknown(passed: PassedOver, why: str) -> str:
+def _unknown(passed: MissedOffsets, why: str) -> str:
     return f"{_lacks(passed)}; whether the source has records there is not known: {why}"

@@ -18,7 +18,7 @@ from pyarrow import fs
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError, NotTranslated
 from sparkmirror.frames.checkpoint_lines import OffsetFile, kafka_line, kafka_positions, with_initial
-from sparkmirror.frames.passed_over import PassedOver, why_not_exact
+from sparkmirror.frames.passed_over import MissedOffsets, why_not_exact
 from sparkmirror.kafka.cluster.first_offsets import parted, with_first
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
 from sparkmirror.mirror.sync.topic_rules import topic_rules
@@ -95,20 +95,21 @@ class _Rewriting:
         self.planned = tuple(sorted(set(self._batches) - set(source.numbers("commits"))))
         *_, before, newest = _FIRST, *self._batches
         self._begin = before if newest in self.planned else newest
-        """Batch from whose end Spark goes on; `_FIRST` if none is committed."""
+        """Batch from whose end Spark continues; `_FIRST`: from the first offsets."""
         self._begins: dict[str, str] = {}
         """Moved lines of that batch, by source."""
         self.moved: list[MovedOffset] = []
         self.left: dict[str, None] = {}
         self.refused: list[str] = []
-        self.passed_over: dict[str, PassedOver] = {}
-        """By the place in words."""
+        self.passed_over: dict[str, MissedOffsets] = {}
+        """Offsets without copies, by the place in words."""
 
     def files(self) -> dict[str, bytes | None]:
         """Return the files' new contents by name; None: the file is left out.
 
-        Spark reads the two newest files of `offsets/` only, and older offsets may be gone at the target. Offsets before
-        those from which it goes on are read, and not used: where one has no place there, these take their place.
+        Spark reads the two newest files of `offsets/` only, and older offsets may be gone at the target. Spark
+        reads offsets before those from which it continues, and does not use them: if one has no place there, these take
+        their place.
         """
         files: dict[str, bytes | None] = dict.fromkeys((f"offsets/{batch}" for batch in self._batches[:-_NEWEST]), None)
         for batch in sorted(self._batches[-_NEWEST:], key=lambda batch: (batch < self._begin, batch)):
@@ -150,7 +151,7 @@ class _Rewriting:
             at = "first offsets" if batch == _FIRST else f"batch {batch}"
             place = f"{at}: {stored.topic}-{stored.partition} at {stored.offset}"
             if offsets is not None:
-                self.passed_over[place] = PassedOver(stored.topic, stored.partition, translation.topic, offsets)
+                self.passed_over[place] = MissedOffsets(stored.topic, stored.partition, translation.topic, offsets)
             if translation.offset is None:
                 self.refused.append(f"{place}: {translation.reason}")
             elif batch != _FIRST:

@@ -104,7 +104,7 @@ class PartitionMap:
     def passed_over(self, upstream: int) -> OffsetBounds | None:
         """Return the source offsets from `upstream` on that `downstream` passes over.
 
-        The target has deleted their copies, or the flow began behind them. The source may never have had a record
+        The target has deleted their copies, or the flow began after them. The source may never have had a record
         there: gaps before the first copied record look the same. `None`: it passes over none, or there is no answer.
         """
         offset = self.offsets.downstream(upstream)

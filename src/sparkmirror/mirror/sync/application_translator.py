@@ -95,7 +95,7 @@ class ApplicationTranslator:
         ]
 
     def passed_over(self, stored: Sequence[Stored]) -> list[OffsetBounds | None]:
-        """Return the source offsets that moving from each position to the target passes over.
+        """Return the source offsets that a move from each position passes over.
 
         Results are in the order given, as of `PartitionMap.passed_over`. Raises `ClusterUnreachable`.
         """

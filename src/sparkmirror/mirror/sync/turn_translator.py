@@ -63,7 +63,7 @@ class TurnTranslator:
         return answers
 
     def passed_over(self, stored: Sequence[Stored]) -> list[OffsetBounds | None]:
-        """Return the source offsets that moving from each position to the target passes over.
+        """Return the source offsets that a move from each position passes over.
 
         The own map tells: what has its place from the opposite flow's map was not copied to the target. Raises
         `ClusterUnreachable`.
