@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import SimpleNamespace, TracebackType
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.config.model import FlowConfig
-from sparkmirror.errors import ConfigError, NotTranslated
+from sparkmirror.errors import ClusterUnreachable, ConfigError, NotTranslated
+from sparkmirror.frames import passed_over
 from sparkmirror.frames import rewrite_checkpoint as rewriting
 from sparkmirror.frames.checkpoint_lines import OffsetFile, kafka_line, kafka_positions, with_initial
+from sparkmirror.frames.due import CountOrder
 from sparkmirror.frames.rewrite_checkpoint import rewrite_checkpoint
+from sparkmirror.frames.verify_task import Answer
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
 
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1796071440912,"conf":{"spark.sql.shuffle.partitions":"200"}}'
@@ -36,6 +40,9 @@ class ShiftedOffsets:
             Translation(f"A.{topic}", partition, max(offset - 2, 0) if offset < 1_000 else None, "not copied yet")
             for topic, partition, offset in stored
         ]
+
+    def passed_over(self, stored: Sequence[Stored]) -> list[OffsetBounds | None]:
+        return [None] * len(stored)
 
 
 @pytest.fixture
@@ -149,6 +156,128 @@ def test_offsets_that_only_old_batches_have_need_no_translation(flow: FlowConfig
     lines = {f"offsets/{n}": v1(json.dumps({"orders": {"0": 5_000 if n == 0 else n}})) for n in range(3)}
     rewrite_checkpoint(put(tmp_path / "ck", {"metadata": "{}", **lines}), tmp_path / "new", flow)
     assert sorted(path.name for path in (tmp_path / "new/offsets").iterdir()) == ["1", "2"]
+
+
+def test_first_offsets_are_of_use_only_until_a_batch_is_committed(flow: FlowConfig, tmp_path: Path) -> None:
+    """Later the query's offsets take the place of those that have none at the target."""
+    first, end = '{"orders":{"0":3,"1":5000}}', '{"orders":{"0":9,"1":9}}'
+    files = {"metadata": "{}", "offsets/0": v1(end, "5"), "sources/0/0": f"\0v1\n{first}"}
+    directory = put(tmp_path / "ck", {**files})
+    with pytest.raises(NotTranslated) as error:
+        rewrite_checkpoint(directory, tmp_path / "new", flow)
+    assert str(error.value) == "first offsets: orders-1 at 5000: not copied yet"
+    put(directory, {"commits/0": "v1\n{}"})
+    done = rewrite_checkpoint(directory, tmp_path / "new", flow)
+    assert (tmp_path / "new/sources/0/0").read_bytes() == b'\0v1\n{"A.orders":{"0":7,"1":7}}'
+    assert [(each.batch, *each.stored) for each in done.offsets] == [(0, "orders", 0, 9), (0, "orders", 1, 9)]
+    put(directory, {"offsets/1": v1(end, "6")})
+    rewrite_checkpoint(directory, tmp_path / "planned", flow)
+    assert (tmp_path / "planned/sources/0/0").read_bytes() == b'\0v1\n{"A.orders":{"0":7,"1":7}}'
+    put(directory, {"offsets/0": v1("-", "5"), "offsets/1": v1("-", "6")})
+    with pytest.raises(NotTranslated, match="first offsets: orders-1 at 5000"):  # the source has not begun yet
+        rewrite_checkpoint(directory, tmp_path / "waiting", flow)
+
+
+def test_the_offsets_before_the_newest_committed_ones_need_no_translation(flow: FlowConfig, tmp_path: Path) -> None:
+    lines = {f"offsets/{n}": v1(json.dumps({"orders": {"0": 5_000 if n == 1 else n}})) for n in range(3)}
+    directory = put(tmp_path / "ck", {"metadata": "{}", **lines, "commits/1": "v1\n{}"})
+    with pytest.raises(NotTranslated, match="batch 1: orders-0 at 5000"):  # the planned batch begins there
+        rewrite_checkpoint(directory, tmp_path / "new", flow)
+    done = rewrite_checkpoint(put(directory, {"commits/2": "v1\n{}"}), tmp_path / "new", flow)
+    assert (tmp_path / "new/offsets/1").read_text() == v1('{"A.orders":{"0":0}}')
+    assert [(each.batch, *each.stored) for each in done.offsets] == [(2, "orders", 0, 2)]
+
+
+def test_a_planned_batch_that_reads_nothing_of_a_stream_of_ours_still_does(flow: FlowConfig, tmp_path: Path) -> None:
+    """Another source has records for it; the stream repeats its newest end."""
+    text = v1('{"orders": {"0": 9}, "from orders": {"0": 5}}')
+    files = {"metadata": "{}", "offsets/0": text, "commits/0": "v1\n{}", "offsets/1": text}
+    rewrite_checkpoint(put(tmp_path / "ck", {**files}), tmp_path / "new", flow)
+    assert (tmp_path / "new/offsets/0").read_text() == (tmp_path / "new/offsets/1").read_text()
+
+
+class CutCopy(ShiftedOffsets):
+    """Copies below 500 are deleted."""
+
+    def translate_each(self, stored: Sequence[Stored]) -> list[Translation]:
+        return [Translation(f"A.{topic}", partition, max(offset, 500)) for topic, partition, offset in stored]
+
+    def passed_over(self, stored: Sequence[Stored]) -> list[OffsetBounds | None]:
+        return [OffsetBounds(offset, 500) if offset < 500 else None for _, _, offset in stored]
+
+
+class Source:
+    """The source's topics; or it is away."""
+
+    topics_there: ClassVar[dict[str, object]] = {"orders": SimpleNamespace(topic_id=b"s" * 16)}
+    away = ""
+
+    @classmethod
+    def connect(cls, *_: object) -> Source:
+        if cls.away:
+            raise ClusterUnreachable(cls.away)
+        return cls()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def topics(self, names: set[str]) -> dict[str, object]:
+        return {name: topic for name, topic in self.topics_there.items() if name in names}
+
+
+CUT = "A.orders lacks offsets {} to 499 of the source: the target has deleted them, or the flow began after them"
+
+
+@pytest.fixture
+def at_source(monkeypatch: pytest.MonkeyPatch) -> dict[int, Answer]:
+    """Return what the source says to counts, by their first offset; it has no record elsewhere."""
+    answers: dict[int, Answer] = {}
+
+    def count(order_json: str) -> str:
+        order = CountOrder.model_validate_json(order_json)
+        assert (order.end, order.log.topic_id, order.target_topic) == (500, (b"s" * 16).hex(), "A.orders")
+        return answers.get(order.first, Answer(records=0)).model_dump_json()
+
+    monkeypatch.setattr(passed_over, "ClusterAdmin", Source)
+    monkeypatch.setattr(passed_over, "count_records", count)
+    monkeypatch.setattr(rewriting, "translator_of", lambda _: CutCopy())
+    return answers
+
+
+def test_records_that_the_copy_lacks_are_not_passed_over(
+    flow: FlowConfig, at_source: dict[int, Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = {f"offsets/{n}": v1(json.dumps({"orders": {"0": 100 * n, "1": 700}})) for n in (1, 2)}
+    directory = put(tmp_path / "ck", {"metadata": "{}", **lines, "commits/1": "v1\n{}"})
+
+    def refusal() -> list[str]:
+        with pytest.raises(NotTranslated) as error:
+            rewrite_checkpoint(directory, tmp_path / "new", flow)
+        assert not (tmp_path / "new").exists()
+        return str(error.value).splitlines()
+
+    at_source[100] = Answer(records=3)
+    assert refusal() == [f"batch 1: orders-0 at 100: {CUT.format(100)}"]
+    unknown = "; whether the source has records there is not known: "
+    at_source[200] = Answer(failed="no answer")
+    assert refusal()[1:] == [f"batch 2: orders-0 at 200: {CUT.format(200)}{unknown}no answer"]
+    monkeypatch.setattr(Source, "topics_there", {})
+    assert refusal()[0] == f"batch 1: orders-0 at 100: {CUT.format(100)}{unknown}cluster A shows no such topic"
+    monkeypatch.setattr(Source, "away", "cluster A can't be reached")
+    assert refusal()[0] == f"batch 1: orders-0 at 100: {CUT.format(100)}{unknown}cluster A can't be reached"
+
+
+def test_records_that_the_source_lacks_too_need_no_copy(
+    flow: FlowConfig, at_source: dict[int, Answer], tmp_path: Path
+) -> None:
+    """Nor do those before the place where the query goes on."""
+    at_source[100] = Answer(records=3)
+    lines = {f"offsets/{n}": v1(json.dumps({"orders": {"0": 100 * n}})) for n in (1, 2)}
+    commits = {"commits/1": "v1\n{}", "commits/2": "v1\n{}"}
+    done = rewrite_checkpoint(put(tmp_path / "ck", {"metadata": "{}", **lines, **commits}), tmp_path / "new", flow)
+    assert [each.translation.offset for each in done.offsets] == [500, 500]
 
 
 @pytest.mark.parametrize(

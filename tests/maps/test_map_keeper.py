@@ -419,6 +419,36 @@ def test_what_the_target_deleted_of_other_mirrors_records_is_not_named(log_start
     assert one.deleted_to == deleted_to
 
 
+@pytest.mark.parametrize(
+    ("log_start", "expected"),
+    [
+        (0, {0: (0, 5), 5: None, 14: None, 15: None, 39: None, 40: None}),
+        (4, {0: (0, 9), 8: (8, 9), 9: None, 15: None}),
+        (30, {9: (9, 40), 14: (14, 40), 39: (39, 40), 40: None}),
+        (50, {14: (14, 60), 41: (41, 60), 60: None}),
+    ],
+)
+def test_what_a_reader_of_the_copy_passes_over(log_start: int, expected: dict[int, tuple[int, int] | None]) -> None:
+    """Source offsets 5 to 14, and after another mirror's records 40 to 59, have copies; then markers alone."""
+    one = PartitionMap()
+    one.take(claim(0, 5, 10))
+    one.take(replace(claim(10, 40, incarnation=2), downstream=30, confirmed=False))
+    one.take(replace(claim(10, 40, 20, incarnation=3), downstream=30))
+    one.bound(LogBounds(log_start, 50))
+    assert one.stands(ReportedProgress(60, 50))
+    assert {upstream: one.passed_over(upstream) for upstream in expected} == expected
+    assert one.passed_over(61) is None, "it is not copied yet"
+
+
+def test_what_came_before_a_flow_that_began_at_the_end_is_passed_over() -> None:
+    one = PartitionMap()
+    one.take(replace(claim(0, 1_000), confirmed=False))
+    assert up_to_date(one, 0, ReportedProgress(1_000, 0)).passed_over(400) == (400, 1_000)
+    one.take(claim(0, 1_003, 10, incarnation=2))
+    kept = up_to_date(one, 10, ReportedProgress(1_013, 10))
+    assert [kept.passed_over(offset) for offset in (400, 1_003)] == [(400, 1_003), None]
+
+
 def test_the_first_start_tells_what_a_flow_can_have_copied() -> None:
     """Also when the claims on its first records have expired; a start within a copy tells nothing."""
     start = replace(claim(0, 100), downstream=100, confirmed=False)

@@ -18,11 +18,12 @@ from tests.support.in_process import sparkmirror
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.errors import ConfigError
+from sparkmirror.errors import ConfigError, NotTranslated
 from sparkmirror.exact.durable.losses import losses_topic
 from sparkmirror.exact.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
 from sparkmirror.exact.maps.offset_map import Copied
 from sparkmirror.exact.maps.partition_map import NOTHING_YET, Unmapped
+from sparkmirror.frames.rewrite_checkpoint import rewrite_checkpoint
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
@@ -179,6 +180,29 @@ def test_where_a_flow_has_ended_its_word_tells_the_copys_end(copied: GroupFlow, 
         assert isinstance(told, Copied)
         assert told.upstream == reached_at
     control.done(topic, None)
+
+
+def test_a_query_does_not_move_past_records_that_only_the_source_still_has(
+    copied: GroupFlow, topic_name: str, tmp_path: Path
+) -> None:
+    copied.source.create(topic_name)
+    copied.source.produce(topic_name, 10)
+    flow = copied.flow
+    copied.flow = flow.model_copy(update={"topics": (topic_name,)})
+    try:
+        copied.copy()
+        copied.target.delete_records(f"here.{topic_name}", 6)
+        files = {"metadata": "{}", "offsets/0": f'v1\n{{}}\n{{"{topic_name}":{{"0":4}}}}', "commits/0": "v1\n{}"}
+        for name, text in files.items():
+            (tmp_path / "ck" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "ck" / name).write_text(text)
+        with pytest.raises(NotTranslated, match=f"{topic_name}-0 at 4: here.{topic_name} lacks offsets 4 to 5"):
+            rewrite_checkpoint(tmp_path / "ck", tmp_path / "new", copied.flow)
+        copied.source.delete_records(topic_name, 6)
+        done = rewrite_checkpoint(tmp_path / "ck", tmp_path / "new", copied.flow)
+    finally:
+        copied.flow = flow
+    assert [each.translation.offset for each in done.offsets] == [6]
 
 
 def test_notes_that_cant_be_read_are_none(

@@ -8,6 +8,7 @@ import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Stored, Translation
 from sparkmirror.mirror.sync.turn_translator import TurnTranslator
 
@@ -28,6 +29,11 @@ class PlayedMap(ApplicationTranslator):
             Translation("orders", 0, one.offset + 100) if one.offset < 10 and not reverse else UNKNOWN for one in stored
         ]
 
+    def passed_over(self, stored: Sequence[Stored]) -> list[OffsetBounds | None]:
+        if self._is_gone:
+            raise ClusterUnreachable("cluster A: no broker answers")
+        return [OffsetBounds(one.offset, 3) if one.offset < 3 else None for one in stored]
+
     def close(self) -> None:
         """Close nothing."""
 
@@ -47,6 +53,11 @@ def test_what_the_own_map_tells_counts_without_the_source(monkeypatch: pytest.Mo
     assert known == Translation("orders", 0, 105)
     reason = "nothing was copied yet; the opposite flow's map: cluster A: no broker answers"
     assert unknown == UNKNOWN._replace(reason=reason)
+
+
+def test_what_the_target_lacks_is_in_the_own_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    with translator(monkeypatch, "A") as turns:
+        assert turns.passed_over([Stored("orders", 0, 2), Stored("orders", 0, 5)]) == [(2, 3), None]
 
 
 def test_without_the_own_map_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

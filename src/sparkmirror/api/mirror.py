@@ -145,7 +145,7 @@ class Mirror:
         """Wait until all records that the sources have now are copied.
 
         Later records don't count. Raises `TimeoutError` with the partitions that are behind, the mirror's error if the
-        mirror fails, and `CopyIncomplete` if the mirror was stopped before.
+        mirror fails, and `CopyIncomplete` if the mirror was stopped before, or a source no longer has the records.
         """
         if self._engine is None or self._thread is None:
             raise RuntimeError("the mirror is not started: use `with`, or `start`")
@@ -153,6 +153,8 @@ class Mirror:
         until = None if timeout is None else time.monotonic() + timeout
         while missing := goal.missing(self._engine.observer.snapshot(newest=True)):
             self._raise()
+            if goal.gone:
+                raise CopyIncomplete(f"not known to be copied, and gone from the source: {_few(goal.gone)}")
             if not self._thread.is_alive():
                 raise CopyIncomplete(f"the mirror has ended before: {_few(missing)}")
             if until is not None and time.monotonic() > until:

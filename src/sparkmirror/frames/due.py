@@ -70,13 +70,12 @@ def count_records(order_json: str) -> str:
             compacted=order.log.compacted,
         ) as batches:
             for header, view in batches:
-                if change is not None:
-                    records += _kept(order, header, view, change)
-                elif header.magic != MAGIC:
+                if change is None and header.magic != MAGIC:
                     records += 1
+                elif change is None and order.first <= header.base_offset and header.next_offset <= order.end:
+                    records += header.records
                 else:
-                    inside = min(header.next_offset, order.end) - max(header.base_offset, order.first)
-                    records += min(header.records, inside)
+                    records += _kept(order, header, view, change)
                 read += len(view)
                 if read >= RANGE_BYTES:
                     records += max(order.end - max(header.next_offset, order.first), 0)
@@ -88,13 +87,14 @@ def count_records(order_json: str) -> str:
     return Answer(records=records).model_dump_json()
 
 
-def _kept(order: CountOrder, header: BatchHeader, view: memoryview, change: RecordChange) -> int:
-    """Return the number of records that transforms leave in a batch."""
+def _kept(order: CountOrder, header: BatchHeader, view: memoryview, change: RecordChange | None) -> int:
+    """Return the number of a batch's records in the range that transforms leave."""
     kept = 0
     for piece in readable_pieces(header, view):
         piece.drop_before(order.first)
         piece.drop_from(order.end)
-        change(piece, 0)
+        if change is not None:
+            change(piece, 0)
         kept += len(piece)
     return kept
 

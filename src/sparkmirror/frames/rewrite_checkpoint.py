@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -18,10 +18,11 @@ from pyarrow import fs
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError, NotTranslated
 from sparkmirror.frames.checkpoint_lines import OffsetFile, kafka_line, kafka_positions, with_initial
+from sparkmirror.frames.passed_over import MissedOffsets, why_not_exact
 from sparkmirror.kafka.cluster.first_offsets import parted, with_first
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
 from sparkmirror.mirror.sync.topic_rules import topic_rules
-from sparkmirror.mirror.sync.turn_translator import translator_of
+from sparkmirror.mirror.sync.turn_translator import FlowTranslator, translator_of
 
 _NEWEST = 2
 """Number of files of `offsets/` that Spark reads at a start."""
@@ -30,7 +31,6 @@ _FIRST = -1
 """Number in place of a batch: the offsets with which a source began."""
 
 Place = str | os.PathLike[str]
-Translate = Callable[[Sequence[Stored]], list[Translation]]
 
 
 class MovedOffset(NamedTuple):
@@ -73,40 +73,54 @@ def _rewrite(checkpoint: Place, to: Place, flow: FlowConfig) -> RewrittenCheckpo
     target.demand_absent()
     rules = topic_rules(flow)
     with translator_of(flow) as translator:
-        rewriting = _Rewriting(source, translator.translate_each, rules.wanted)
+        rewriting = _Rewriting(source, translator, rules.wanted)
         files = rewriting.files()
-    if rewriting.refused:
-        raise NotTranslated("\n".join(rewriting.refused))
+    reasons = why_not_exact(flow, list(rewriting.passed_over.values()))
+    missed = [f"{place}: {why}" for place, why in zip(rewriting.passed_over, reasons, strict=True) if why]
+    if refused := rewriting.refused + missed:
+        raise NotTranslated("\n".join(refused))
     if not rewriting.moved:
         raise ConfigError(f"no source of the query reads topics that flow {flow.name} copies", origin=str(checkpoint))
     source.copy(target, files)
-    return RewrittenCheckpoint(tuple(rewriting.moved), rewriting.planned, tuple(rewriting.left))
+    moved = sorted(rewriting.moved, key=lambda each: each.batch)
+    return RewrittenCheckpoint(tuple(moved), rewriting.planned, tuple(rewriting.left))
 
 
 class _Rewriting:
     """Files with other contents, and what can't be translated."""
 
-    def __init__(self, source: _Directory, translate: Translate, is_copied: Callable[[str], bool]) -> None:
-        self._source, self._translate, self._is_copied = source, translate, is_copied
+    def __init__(self, source: _Directory, translator: FlowTranslator, is_copied: Callable[[str], bool]) -> None:
+        self._source, self._translator, self._is_copied = source, translator, is_copied
         self._batches = source.numbers("offsets")
         self.planned = tuple(sorted(set(self._batches) - set(source.numbers("commits"))))
+        *_, before, newest = _FIRST, *self._batches
+        self._begin = before if newest in self.planned else newest
+        """Batch from whose end Spark continues; `_FIRST`: from the first offsets."""
+        self._begins: dict[str, str] = {}
+        """Moved lines of that batch, by source."""
         self.moved: list[MovedOffset] = []
         self.left: dict[str, None] = {}
         self.refused: list[str] = []
+        self.passed_over: dict[str, MissedOffsets] = {}
+        """Offsets without copies, by the place in words."""
 
     def files(self) -> dict[str, bytes | None]:
         """Return the files' new contents by name; None: the file is left out.
 
-        Spark reads the two newest files of `offsets/` only, and older offsets may be gone at the target.
+        Spark reads the two newest files of `offsets/` only, and older offsets may be gone at the target. Spark
+        reads offsets before those from which it continues, and does not use them: if one has no place there, these take
+        their place.
         """
         files: dict[str, bytes | None] = dict.fromkeys((f"offsets/{batch}" for batch in self._batches[:-_NEWEST]), None)
-        for batch in self._batches[-_NEWEST:]:
+        for batch in sorted(self._batches[-_NEWEST:], key=lambda batch: (batch < self._begin, batch)):
             name = f"offsets/{batch}"
             try:
                 read = OffsetFile.parsed(self._source.read(name).decode())
             except ValueError as error:
                 raise ConfigError(f"it can't be read: {error}", origin=self._source.named(name)) from error
             texts = {line.source: self._moved(line.source, line.text, batch) for line in read.lines}
+            if batch == self._begin:
+                self._begins = {line.source: texts[line.source] for line in read.lines if kafka_positions(line.text)}
             files[name] = read.with_lines(texts).text().encode()
         for name in self._source.initial_files():
             number = name.split("/")[1]
@@ -120,19 +134,26 @@ class _Rewriting:
         if positions is None:
             return text
         end, first = parted(json.loads(text))
-        if first:  # of use until the batch is committed
+        if first:  # of use until a batch of the source is committed
             moved = self._moved(source, json.dumps(end), batch)
-            if batch not in self.planned:
+            if batch == self._begin or source in self._begins:
                 return moved
             return json.dumps(with_first(json.loads(moved), json.loads(self._moved(source, json.dumps(first), _FIRST))))
         if not any(self._is_copied(stored.topic) for stored in positions):
             self.left[f"source {source}: {', '.join(sorted({stored.topic for stored in positions}))}"] = None
             return text
-        translations = self._translate(positions)
-        for stored, translation in zip(positions, translations, strict=True):
+        translations = self._translator.translate_each(positions)
+        is_used = batch >= self._begin or source not in self._begins
+        if not is_used and any(translation.offset is None for translation in translations):
+            return self._begins[source]
+        passed = self._translator.passed_over(positions) if is_used else [None] * len(positions)
+        for stored, translation, offsets in zip(positions, translations, passed, strict=True):
+            at = "first offsets" if batch == _FIRST else f"batch {batch}"
+            place = f"{at}: {stored.topic}-{stored.partition} at {stored.offset}"
+            if offsets is not None:
+                self.passed_over[place] = MissedOffsets(stored.topic, stored.partition, translation.topic, offsets)
             if translation.offset is None:
-                at = "first offsets" if batch == _FIRST else f"batch {batch}"
-                self.refused.append(f"{at}: {stored.topic}-{stored.partition} at {stored.offset}: {translation.reason}")
+                self.refused.append(f"{place}: {translation.reason}")
             elif batch != _FIRST:
                 self.moved.append(MovedOffset(batch, source, stored, translation))
         return kafka_line([Stored(each.topic, each.partition, each.offset or 0) for each in translations])

@@ -18,6 +18,7 @@ from sparkmirror.exact.position.decision import appended, unwrap
 from sparkmirror.exact.position.matching import TargetLog
 from sparkmirror.exact.position.questioned_claims import Evidence, questioned
 from sparkmirror.kafka.cluster.log_tail import LastBatch
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 from sparkmirror.kafka.wire.topic_ids import NO_ID, same_topic
 
 MEMORY_RUNS = 20_000
@@ -99,6 +100,24 @@ class PartitionMap:
         """
         offset = self.offsets.downstream(upstream)
         return None if offset is None else max(offset, self.log.start)
+
+    def passed_over(self, upstream: int) -> OffsetBounds | None:
+        """Return the source offsets from `upstream` on that `downstream` passes over.
+
+        The target has deleted their copies, or the flow began after them. The source may never have had a record
+        there: gaps before the first copied record look the same. `None`: it passes over none, or there is no answer.
+        """
+        offset = self.offsets.downstream(upstream)
+        if offset is None or self.foreign_range(upstream=upstream) is not None:
+            return None
+        is_before_a_start = upstream < self.offsets.upstream_start or any(
+            upstream < start.upstream and start.downstream <= offset for start in self._starts.values()
+        )
+        if offset >= self.log.start and not is_before_a_start:
+            return None
+        following = self.offsets.present_upstream(max(offset, self.log.start))
+        end = self.offsets.copied.upstream if following is None else following
+        return OffsetBounds(upstream, end) if upstream < end else None
 
     def upstream(self, downstream: int) -> int | None:
         """Translate a copy consumer's next offset back to the source.

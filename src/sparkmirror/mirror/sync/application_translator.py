@@ -19,6 +19,7 @@ from sparkmirror.exact.maps.offset_map import Copied
 from sparkmirror.exact.maps.partition_map import NOTHING_YET, PartitionMap, Unmapped
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.list_offsets import LATEST
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_ids import same_topic
@@ -89,6 +90,26 @@ class ApplicationTranslator:
         `topic` is the source's name, in reverse the target's. Raises `ClusterUnreachable`.
         """
         targets = [position.topic if reverse else self._remote(position.topic) for position in stored]
+        maps = self._maps_of(targets, stored, reverse=reverse)
+        return [
+            self._back(position, mapped) if reverse else _forth(topic, position, mapped)
+            for topic, position, mapped in zip(targets, stored, maps, strict=True)
+        ]
+
+    def passed_over(self, stored: Sequence[Stored]) -> list[OffsetBounds | None]:
+        """Return the source offsets that a move from each position passes over.
+
+        Results are in the order given, as of `PartitionMap.passed_over`. Raises `ClusterUnreachable`.
+        """
+        maps = self._maps_of([self._remote(position.topic) for position in stored], stored, reverse=False)
+        return [
+            mapped.passed_over(position.offset) if isinstance(mapped, PartitionMap) else None
+            for position, mapped in zip(stored, maps, strict=True)
+        ]
+
+    def _maps_of(
+        self, targets: Sequence[str], stored: Sequence[Stored], *, reverse: bool
+    ) -> list[PartitionMap | Unmapped]:
         try:
             self._read_receipts()
             wanted = {(topic, position.partition): None for topic, position in zip(targets, stored, strict=True)}
@@ -97,12 +118,7 @@ class ApplicationTranslator:
                 self._pass_over_noted(targets, stored, maps)
         except ConnectionError as error:
             raise ClusterUnreachable(f"cluster {self._client.config.alias}: {error}") from error
-        return [
-            self._back(position, maps[topic, position.partition])
-            if reverse
-            else _forth(topic, position, maps[topic, position.partition])
-            for topic, position in zip(targets, stored, strict=True)
-        ]
+        return [maps[topic, position.partition] for topic, position in zip(targets, stored, strict=True)]
 
     def copied(
         self, partitions: Sequence[TopicPartition], ids: Mapping[str, bytes] = MappingProxyType({})

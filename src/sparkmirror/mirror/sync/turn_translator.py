@@ -13,6 +13,7 @@ from typing import Self
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Stored, Translation
 
 
@@ -60,6 +61,14 @@ class TurnTranslator:
                 if other.offset is not None or answers[number].reason == "":
                     answers[number] = other
         return answers
+
+    def passed_over(self, stored: Sequence[Stored]) -> list[OffsetBounds | None]:
+        """Return the source offsets that a move from each position passes over.
+
+        The own map tells: what has its place from the opposite flow's map was not copied to the target. Raises
+        `ClusterUnreachable`.
+        """
+        return self._own.passed_over(stored)
 
     def close(self) -> None:
         """Close the connections, and free the maps."""
