@@ -5,12 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from tests.support.receipts import receipt
 
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.mirror.engine import flow_driver
+from sparkmirror.mirror.engine.assignment import PartitionKey
 from sparkmirror.mirror.engine.duties import Duties, DutyTurns, Schedule
 from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.flow_view import PartitionView
 
 
 class Counted:
@@ -209,3 +215,60 @@ def test_a_last_turn_that_takes_long_keeps_the_lease(monkeypatch: pytest.MonkeyP
     go_on.set()
     until(lambda: not kept)
     assert slow.runs == 1
+
+
+@pytest.fixture
+def leased(monkeypatch: pytest.MonkeyPatch) -> tuple[FlowDriver, Any]:
+    """A driver without clusters that knows its topics, and its lease."""
+    driver = FlowDriver(FlowConfig(source=cluster("A"), target=cluster("B")), "me", use_lease=True, once=False)
+    lease: Any = SimpleNamespace(is_held=True, term=1, held=lambda: lease.is_held)
+    driver.topics.synced, driver.leadership.lease, driver.cluster_ids = True, lease, {"A": "a"}
+    driver.leadership.start(driver.leadership)
+    monkeypatch.setattr(driver.leadership, "announce", lambda: SimpleNamespace(unclean=False))
+    monkeypatch.setattr(driver.leadership, "agree", lambda *_: None)
+    monkeypatch.setattr(driver.reports.loss_watch, "start", lambda: None)
+    monkeypatch.setattr(driver.predecessors, "begin", lambda *_, **__: None)
+    monkeypatch.setattr(flow_driver, "ProgressLog", lambda _: None)
+    return driver, lease
+
+
+def test_duties_see_no_receipts_of_a_former_term(leased: tuple[FlowDriver, Any]) -> None:
+    """Another process has copied on meanwhile: groups and noted progress would go back."""
+    driver, lease = leased
+    driver.become_active()
+    driver.view.partitions[PartitionKey("A->B", "t", 0)] = PartitionView(receipt=receipt(source_topic="t"))
+    seen: list[int] = []
+
+    class Looking(Counted):
+        def run(self) -> None:
+            super().run()
+            seen.append(len(driver.view.receipts))
+
+    looking = Looking()
+    running = duties(looking, 0.001, driver.acts)
+    running.start()
+    until(lambda: looking.runs > 0)
+    lease.is_held = False
+    until(lambda: looking.closed == 1)
+    seen.clear()
+    lease.is_held, lease.term = True, 2
+    time.sleep(0.6)
+    assert seen == []
+    driver.become_active()
+    until(lambda: len(seen) > 1)
+    running.close()
+    assert set(seen) == {0}
+
+
+def test_a_pump_that_has_ended_early_stops_no_duty(leased: tuple[FlowDriver, Any]) -> None:
+    """Its driver becomes active again in the same term."""
+    driver, lease = leased
+    assert not driver.acts()
+    driver.become_active()
+    driver.leadership.announce_again()
+    driver.view.partitions[PartitionKey("A->B", "t", 0)] = PartitionView(receipt=receipt(source_topic="t"))
+    assert driver.acts()
+    driver.become_active()
+    assert driver.view.receipts == []
+    lease.is_held = False
+    assert not driver.acts()

@@ -159,7 +159,7 @@ class FlowDriver:
             once=self._once,
         )
         self._opened = _OpenedFlow(
-            Duties(self.name, duties.schedules(), lambda: self.topics.synced and self.held()),
+            Duties(self.name, duties.schedules(), self.acts),
             LagMonitor(self.flow, self.view, source, target, self._watched, self._late),
         )
 
@@ -229,13 +229,17 @@ class FlowDriver:
         """True if this process works on the flow now."""
         return self.leadership.held()
 
+    def acts(self) -> bool:
+        """True if duties may act: topics are known, and receipts are of this term."""
+        return self.topics.synced and self.leadership.is_active()
+
     def become_active(self) -> None:
         """Become the active driver after getting the lease.
 
         Announces this process, learns how the predecessor ended, and agrees on the identity.
         """
         term = self.leadership.term
-        if term == self.leadership.active_term:
+        if term == self.leadership.active_term and not self.leadership.announces_again:
             return
         self.turns.await_words()
         state = self.leadership.announce()
@@ -244,7 +248,7 @@ class FlowDriver:
         progress = ProgressLog(TopicLog(self._client, losses_topic(self.flow.source.alias)))
         self.predecessors.begin(progress, unclean=state.unclean)
         self.leadership.agree(self._client, self.cluster_ids[self.flow.source.alias])
-        self.leadership.active_term = term
+        self.leadership.active_term, self.leadership.announces_again = term, False
 
     def reach(self) -> None:
         """Ask both clusters for an answer; raises `ClusterUnreachable`."""
