@@ -6,15 +6,17 @@ import threading
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from tests.support.receipts import receipt
 
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.mirror.engine import flow_driver
+from sparkmirror.mirror.engine.assignment import PartitionKey
 from sparkmirror.mirror.engine.duties import Duties, DutyTurns, Schedule
 from sparkmirror.mirror.engine.flow_driver import FlowDriver
-from sparkmirror.mirror.engine.leadership import Leadership
-from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.mirror.engine.flow_view import PartitionView
 
 
 class Counted:
@@ -215,30 +217,58 @@ def test_a_last_turn_that_takes_long_keeps_the_lease(monkeypatch: pytest.MonkeyP
     assert slow.runs == 1
 
 
-def test_duties_write_nothing_that_an_earlier_term_has_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process has copied since; the driver forgets those reports when it becomes active again."""
-    driver = FlowDriver(FlowConfig(source=cluster("a"), target=cluster("b")), "me", use_lease=True, once=False)
-    lease: Any = SimpleNamespace(term=1, held=lambda: lease.is_held, is_held=True)
-    told: list[bool] = []
+@pytest.fixture
+def leased(monkeypatch: pytest.MonkeyPatch) -> tuple[FlowDriver, Any]:
+    """A driver without clusters that knows its topics, and its lease."""
+    driver = FlowDriver(FlowConfig(source=cluster("A"), target=cluster("B")), "me", use_lease=True, once=False)
+    lease: Any = SimpleNamespace(is_held=True, term=1, held=lambda: lease.is_held)
+    driver.topics.synced, driver.leadership.lease, driver.cluster_ids = True, lease, {"A": "a"}
+    driver.leadership.start(driver.leadership)
+    monkeypatch.setattr(driver.leadership, "announce", lambda: SimpleNamespace(unclean=False))
+    monkeypatch.setattr(driver.leadership, "agree", lambda *_: None)
+    monkeypatch.setattr(driver.reports.loss_watch, "start", lambda: None)
+    monkeypatch.setattr(driver.predecessors, "begin", lambda *_, **__: None)
+    monkeypatch.setattr(flow_driver, "ProgressLog", lambda _: None)
+    return driver, lease
 
-    def note(*_: object, **__: object) -> None:
-        told.append(driver.may_write())
 
-    driver.leadership.start(cast("Leadership", SimpleNamespace(lease=lease)))
-    driver.topics.synced = True
-    begun = (driver.turns, "await_words"), (driver.reports, "begin"), (driver.topics, "begin")
-    for owner, name in (*begun, (driver.predecessors, "begin"), (driver.leadership, "agree")):
-        monkeypatch.setattr(owner, name, note)
-    monkeypatch.setattr(driver.leadership, "announce", ControlState)
-    driver.cluster_ids["a"] = ""
-    assert not driver.may_write()
+def test_duties_see_no_receipts_of_a_former_term(leased: tuple[FlowDriver, Any]) -> None:
+    """Another process has copied on meanwhile: groups and noted progress would go back."""
+    driver, lease = leased
     driver.become_active()
-    assert driver.may_write()
+    driver.view.partitions[PartitionKey("A->B", "t", 0)] = PartitionView(receipt=receipt(source_topic="t"))
+    seen: list[int] = []
+
+    class Looking(Counted):
+        def run(self) -> None:
+            super().run()
+            seen.append(len(driver.view.receipts))
+
+    looking = Looking()
+    running = duties(looking, 0.001, driver.acts)
+    running.start()
+    until(lambda: looking.runs > 0)
     lease.is_held = False
-    assert not driver.may_write()
+    until(lambda: looking.closed == 1)
+    seen.clear()
     lease.is_held, lease.term = True, 2
-    assert not driver.may_write()
+    time.sleep(0.6)
+    assert seen == []
     driver.become_active()
-    assert told == [False] * 10
+    until(lambda: len(seen) > 1)
+    running.close()
+    assert set(seen) == {0}
+
+
+def test_a_pump_that_has_ended_early_stops_no_duty(leased: tuple[FlowDriver, Any]) -> None:
+    """Its driver becomes active again in the same term."""
+    driver, lease = leased
+    assert not driver.acts()
+    driver.become_active()
     driver.leadership.announce_again()
-    assert driver.may_write(), "it is the same term"
+    driver.view.partitions[PartitionKey("A->B", "t", 0)] = PartitionView(receipt=receipt(source_topic="t"))
+    assert driver.acts()
+    driver.become_active()
+    assert driver.view.receipts == []
+    lease.is_held = False
+    assert not driver.acts()

@@ -16,8 +16,6 @@ from test_rival_views import driver_of
 from tests.support import mirror_process as mp
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
-from sparkmirror.errors import CopyIncomplete
-from sparkmirror.mirror.engine import mirror as engine
 from sparkmirror.mirror.engine.completion import Completion
 from sparkmirror.mirror.engine.flow_driver import FlowDriver
 from sparkmirror.mirror.engine.mirror import Mirror
@@ -168,40 +166,6 @@ def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over() -> None:
     assert feared_after(0, unclean=True)
     assert feared_after(GRACE_S - 1, unclean=False)
     assert not feared_after(1, unclean=False)
-
-
-def test_once_a_lost_lease_is_waited_for_however_long_the_run_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A coordinator that was away for a moment is no other process."""
-    source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
-    flow = FlowConfig(source=source, target=target)
-    mirror, now, waited = Mirror(MirrorConfig(path="test", flows=(flow,)), once=True), [0.0], list[float]()
-
-    def work(_: object) -> None:
-        now[0] += 3600
-
-    def turn() -> bool:
-        now[0] += 1
-        waited.append(now[0])
-        return False
-
-    driver = mirror.registry.drivers[0]
-    held = [[driver], *[[]] * 1000]
-    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    for owner, name, instead in (
-        (mirror.registry, "open", lambda: None),
-        (mirror.registry, "start", lambda: None),
-        (mirror, "_held", lambda: held.pop(0)),
-        (mirror, "_work", work),
-        (mirror, "_turn", turn),
-        (mirror, "_close", lambda: None),
-    ):
-        monkeypatch.setattr(owner, name, instead)
-    monkeypatch.setattr(mirror, "_surroundings", SimpleNamespace(start=lambda: None))
-    monkeypatch.setattr(mirror, "_publishing", SimpleNamespace(follow=list))
-    monkeypatch.setattr(mirror, "_spark", SimpleNamespace(is_begun=True))
-    with pytest.raises(CopyIncomplete, match="a->b: joining"):
-        mirror.run()
-    assert len(waited) == engine.STAND_BY_SESSIONS * flow.group_session_timeout_ms / 1000 + 1
 
 
 def test_topics_that_wait_for_their_turn_are_not_told_as_missing() -> None:

@@ -33,6 +33,17 @@ def test_a_round_ends_a_day_after_it_began(monkeypatch: pytest.MonkeyPatch) -> N
     assert runner._wait_for_end(nothing, nothing, [], []) is EndReason.PLANNED  # noqa: SLF001 - its loop alone
 
 
+def test_a_round_ends_if_the_lease_was_lost_and_got_back_between_two_looks() -> None:
+    """Its driver has to become active in the new term; until then its duties rest."""
+    turns = iter(range(3))
+    nothing: Any = SimpleNamespace(
+        wait=lambda _: next(turns) == 1, has_failed=False, exchange_beats=lambda: None, is_due=False, show=lambda: None
+    )
+    driver: Any = SimpleNamespace(name="a->b", leadership=SimpleNamespace(is_active=lambda: False))
+    runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, lambda: [driver], nothing.show, threading.Event())
+    assert runner._wait_for_end(nothing, nothing, [driver], [driver]) is EndReason.FLOWS  # noqa: SLF001 - its loop
+
+
 def test_a_round_ends_for_a_shorter_lifetime_though_the_look_at_topics_fails() -> None:
     """The lifetime was asked for before the failure, and the next look finds nothing new (R4)."""
 

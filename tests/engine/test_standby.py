@@ -5,20 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from lab import KafkaCluster
 from pyspark import SparkContext
 from tests.support import mirror_process as mp
 
-from sparkmirror.config import ClusterConfig, load_mm2_properties
+from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig, load_mm2_properties
+from sparkmirror.errors import CopyIncomplete
+from sparkmirror.mirror.engine import mirror as module
 from sparkmirror.mirror.engine import spark_start
 from sparkmirror.mirror.engine.lease import Lease
-from sparkmirror.mirror.engine.mirror import Mirror
-
-pytestmark = pytest.mark.broker
+from sparkmirror.mirror.engine.mirror import STAND_BY_SESSIONS, Mirror
 
 
+@pytest.mark.broker
 @pytest.mark.parametrize(
     ("settings", "started"),
     [
@@ -76,3 +79,38 @@ def test_spark_of_a_standby(
         thread.join(20)
         other.release()
     assert not thread.is_alive()
+
+
+def test_with_once_the_wait_for_the_lease_begins_with_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the process has worked before."""
+    now, waited = 0.0, 0
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
+    flow = FlowConfig(source=source, target=target, group_session_timeout_ms=10_000)
+    driver = SimpleNamespace(name=flow.name, flow=flow, leadership=SimpleNamespace(standing_by="joining"))
+    mirror = Mirror(MirrorConfig(path="test", flows=(flow,)), once=True, use_lease=False)
+    nothing: Any = SimpleNamespace(
+        open=lambda: None, start=lambda: None, close=lambda *_: None, follow=list, begin=lambda _: None, is_begun=True
+    )
+    registry: Any = SimpleNamespace(**vars(nothing), drivers=[driver], exchange_beats=lambda: None, is_due=False)
+    mirror.registry = registry
+    for part in ("_surroundings", "_publishing", "_spark"):
+        monkeypatch.setattr(mirror, part, nothing)
+    held = iter([True, False, False, True])
+
+    def work(_: object) -> None:
+        nonlocal now, waited
+        now, waited = now + 3600, 0
+
+    def turn() -> bool:
+        nonlocal now, waited
+        now, waited = now + 10, waited + 1
+        return False
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(mirror, "_held", lambda: [driver] if next(held, False) else [])
+    monkeypatch.setattr(mirror, "_work", work)
+    monkeypatch.setattr(mirror, "_turn", turn)
+    with pytest.raises(CopyIncomplete, match="a->b: joining"):
+        mirror.run()
+    assert now == 2 * 3600 + 2 * 10 + waited * 10
+    assert waited == STAND_BY_SESSIONS + 1

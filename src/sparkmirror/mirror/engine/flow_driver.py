@@ -99,8 +99,6 @@ class FlowDriver:
         self._admins: list[ClusterAdmin] = []
         self._opened: _OpenedFlow | None = None
         self._see_done_at = 0.0
-        self._begun_term: int | None = None
-        """Term for which the reports of earlier ones are forgotten."""
         self._opposite: OppositeCopies | None = None
         """Made when a done topic first outgrows its end; for the lag monitor's thread."""
         self._threads: list[threading.Thread] = []
@@ -161,8 +159,8 @@ class FlowDriver:
             once=self._once,
         )
         self._opened = _OpenedFlow(
-            Duties(self.name, duties.schedules(), self.may_write),
-            LagMonitor(self.flow, self.view, source, target, self._watched, self.has_own_reports, self._late),
+            Duties(self.name, duties.schedules(), self.acts),
+            LagMonitor(self.flow, self.view, source, target, self._watched, self.leadership.is_active, self._late),
         )
 
     def _connect(self, side: ClusterConfig, timeout_s: float) -> ClusterAdmin:
@@ -231,16 +229,9 @@ class FlowDriver:
         """True if this process works on the flow now."""
         return self.leadership.held()
 
-    def has_own_reports(self) -> bool:
-        """True if what pumps have reported is of this term.
-
-        The reports of an earlier term tell too little: another process has copied since.
-        """
-        return self.held() and self._begun_term == self.leadership.term
-
-    def may_write(self) -> bool:
-        """True if duties may write what pumps have reported."""
-        return self.topics.synced and self.has_own_reports()
+    def acts(self) -> bool:
+        """True if duties may act: topics are known, and receipts are of this term."""
+        return self.topics.synced and self.leadership.is_active()
 
     def become_active(self) -> None:
         """Become the active driver after getting the lease.
@@ -248,7 +239,7 @@ class FlowDriver:
         Announces this process, learns how the predecessor ended, and agrees on the identity.
         """
         term = self.leadership.term
-        if term == self.leadership.active_term:
+        if term == self.leadership.active_term and not self.leadership.announces_again:
             return
         self.turns.await_words()
         state = self.leadership.announce()
@@ -257,7 +248,7 @@ class FlowDriver:
         progress = ProgressLog(TopicLog(self._client, losses_topic(self.flow.source.alias)))
         self.predecessors.begin(progress, unclean=state.unclean)
         self.leadership.agree(self._client, self.cluster_ids[self.flow.source.alias])
-        self.leadership.active_term = self._begun_term = term
+        self.leadership.active_term, self.leadership.announces_again = term, False
 
     def reach(self) -> None:
         """Ask both clusters for an answer; raises `ClusterUnreachable`."""

@@ -36,7 +36,9 @@ class Leadership:
         self.state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
         """Lifetime of an idle producer's state at the target (R4)."""
         self.active_term: int | None = None
-        """Term in which the driver became active; None: not yet, or to be repeated."""
+        """Newest term in which the driver became active; None: not yet."""
+        self.announces_again = False
+        """True if the driver has to become active again in the same term."""
         self.homes = 0
         """Number of partitions among which claims are dealt, once agreed on."""
         self.source_id = ""
@@ -58,6 +60,13 @@ class Leadership:
     def held(self) -> bool:
         """True if this process works on the flow now."""
         return self._started and (self.lease is None or self.lease.held())
+
+    def is_active(self) -> bool:
+        """True if this process holds the lease, and became active in this term.
+
+        Receipts from a former term may be old: another process may have copied since.
+        """
+        return self.held() and self.active_term == self.term
 
     @property
     def elsewhere(self) -> bool:
@@ -93,7 +102,7 @@ class Leadership:
 
         Another driver's late announcement may stand behind the present one.
         """
-        self.active_term = None
+        self.announces_again = True
 
     def agree(self, target: ClusterClient, source_id: str) -> None:
         """Agree on the flow's identity, and ask the target for the state's lifetime.

@@ -45,7 +45,7 @@ These turns translate the groups.
 """
 
 STAND_BY_SESSIONS = 5
-"""Session timeouts to wait for the lease with `once`.
+"""Session timeouts to wait for the lease with `once`, from the start or its loss on.
 
 A dead holder is replaced within one.
 """
@@ -199,7 +199,7 @@ class Mirror:
             self.registry.open()
             self.registry.start()
             self._surroundings.start()
-            worked_at = time.monotonic()
+            last_held = time.monotonic()
             reserved = SLOTS if self._queries is not None else 0
             while not self._stop.is_set() and not self._finished():
                 self._exchange()
@@ -209,9 +209,9 @@ class Mirror:
                     self._spark.begin(self._planner.slots.count + reserved)
                 if held:
                     self._work(held)
-                    worked_at = time.monotonic()
+                    last_held = time.monotonic()
                 else:
-                    self._stand_by(worked_at)
+                    self._stand_by(last_held)
         finally:
             self._close()
         self._completion.demand_no_abort()

@@ -150,6 +150,8 @@ class RoundRunner:
                 return EndReason.PLANNED
             if left_out.is_back or self._held() != list(held):
                 return EndReason.FLOWS
+            if not all(driver.leadership.is_active() for driver in ready):  # lost and got back between two looks
+                return EndReason.FLOWS
             self._registry.exchange_beats()
             if self._registry.is_due:
                 return EndReason.SETTINGS
