@@ -19,7 +19,7 @@ from sparkmirror.kafka.cluster.range_reader import LogChanged, OffsetBounds, Ran
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.batches import MAGIC, BatchHeader
 from sparkmirror.kafka.wire.error_codes import ErrorCode
-from sparkmirror.kafka.wire.pieces import readable_pieces
+from sparkmirror.kafka.wire.pieces import held_pieces
 from sparkmirror.kafka.wire.records import NotChanged, RecordChange
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.messages.orders import Receipt
@@ -91,7 +91,7 @@ def count_records(order_json: str) -> str:
 def _kept(order: CountOrder, header: BatchHeader, view: memoryview, change: RecordChange) -> int:
     """Return the number of records that transforms leave in a batch."""
     kept = 0
-    for piece in readable_pieces(header, view):
+    for piece in held_pieces(header, view):
         piece.drop_before(order.first)
         piece.drop_from(order.end)
         change(piece, 0)
