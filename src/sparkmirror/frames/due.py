@@ -70,10 +70,8 @@ def count_records(order_json: str) -> str:
             compacted=order.log.compacted,
         ) as batches:
             for header, view in batches:
-                if change is not None:
+                if change is not None or header.magic != MAGIC:  # an old format's header tells no count
                     records += _kept(order, header, view, change)
-                elif header.magic != MAGIC:
-                    records += 1
                 else:
                     inside = min(header.next_offset, order.end) - max(header.base_offset, order.first)
                     records += min(header.records, inside)
@@ -88,13 +86,14 @@ def count_records(order_json: str) -> str:
     return Answer(records=records).model_dump_json()
 
 
-def _kept(order: CountOrder, header: BatchHeader, view: memoryview, change: RecordChange) -> int:
-    """Return the number of records that transforms leave in a batch."""
+def _kept(order: CountOrder, header: BatchHeader, view: memoryview, change: RecordChange | None) -> int:
+    """Return the number of a batch's records at the order's offsets that transforms, if any, leave."""
     kept = 0
     for piece in held_pieces(header, view):
         piece.drop_before(order.first)
         piece.drop_from(order.end)
-        change(piece, 0)
+        if change is not None:
+            change(piece, 0)
         kept += len(piece)
     return kept
 
