@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_batches import Record, batch, batches
 
+from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.frames import stream_comparison as compare
 from sparkmirror.frames.judge import Cleaning, Judged, KeysSeen, Placed, judge
 from sparkmirror.frames.report import SOURCE, TARGET
@@ -17,6 +18,8 @@ from sparkmirror.kafka.cluster.log_range import LogBatch
 from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 from sparkmirror.kafka.wire.batches import TIMESTAMP_TYPE_BIT
 from sparkmirror.kafka.wire.pieces import raw_parts
+from sparkmirror.kafka.wire.unpacking import PIECE_BYTES
+from sparkmirror.pump.transforming import transform_of
 
 SLOT = 10
 NO_CLEANING = Cleaning(False, 0)
@@ -219,6 +222,25 @@ def test_a_damaged_key_is_a_change() -> None:
     found = Comparer([ours], [theirs], OffsetBounds(0, 2), OffsetBounds(0, 2)).compare()
     assert [(one.side, one.offset) for one in found.unmatched] == [(SOURCE, 1), (TARGET, 1)]
     assert found.records == 1
+
+
+@pytest.mark.parametrize("size", [PIECE_BYTES - 90, PIECE_BYTES + 1000])
+def test_a_large_record_is_compared_as_the_transforms_make_it(size: int) -> None:
+    """Also one that becomes too large to be held by what they add."""
+    keys = {
+        "transforms": "from",
+        "transforms.from.type": "InsertHeader",
+        "transforms.from.header": "from",
+        "transforms.from.value.literal": "A" * 50,
+    }
+    header = ("from", b"A" * 50)
+    values = [b"before", b"x" * size, b"behind"]
+    source = batch([(offset, Record(5, b"k", value)) for offset, value in enumerate(values)], 1)
+    target = batch([(offset, Record(5, b"k", value, (header,))) for offset, value in enumerate(values)], 1)
+    bounds = OffsetBounds(0, 3)
+    change = transform_of(keys, PartitionPair("t", "A.t", 0))
+    found = Comparer([source], [target], bounds, bounds, cleaned=False, change=change).compare()
+    assert (found.records, found.unmatched) == (3, [])
 
 
 def test_what_a_cleaner_left_is_found_behind_more_than_a_window_of_what_it_took(

@@ -16,6 +16,7 @@ from sparkmirror.frames.stream_comparison import content_digest, key_digest
 from sparkmirror.frames.verify_task import Answer, LookOrder, Wanted, look
 from sparkmirror.kafka.cluster.log_range import LogBatch
 from sparkmirror.kafka.wire.pieces import raw_parts
+from sparkmirror.kafka.wire.unpacking import PIECE_BYTES
 
 ON_KEYS = {
     "transforms": "ours",
@@ -25,19 +26,24 @@ ON_KEYS = {
 }
 ORIGINALS = [(offset, Record(7, b'{"id":%d}' % offset, b"value", ())) for offset in range(9)]
 COPY = Record(7, b'{"id":4,"region":"eu"}', b"value", ())
+LARGE = b"x" * (PIECE_BYTES + 1000)
 
 
 @pytest.fixture
-def _source(monkeypatch: pytest.MonkeyPatch) -> None:
+def source(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Record]]:
+    """The source's records, which a test may change."""
+    records = [*ORIGINALS]
+
     @contextmanager
     def reader(*_: object) -> Iterator[Iterator[LogBatch]]:
-        yield batches(ORIGINALS, [4])
+        yield batches(records, [4], 1)
 
     monkeypatch.setattr(verify_task, "_reader", reader)
+    return records
 
 
-def found(transforms: dict[str, str]) -> Answer:
-    ((_, _, body),) = (part for batch in batches([(0, COPY)], [1]) for part in raw_parts(*batch))
+def found(transforms: dict[str, str], copy: Record = COPY) -> Answer:
+    ((_, _, body),) = (part for batch in batches([(0, copy)], [1]) for part in raw_parts(*batch))
     wanted = Wanted(keys=frozenset({key_digest(body)[0]}), contents=frozenset({content_digest(body, None)}))
     order = LookOrder(
         cluster=ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",)),
@@ -55,7 +61,7 @@ def found(transforms: dict[str, str]) -> Answer:
     return Answer.model_validate_json(look({0: wanted}, order.model_dump_json(context=REVEAL)))
 
 
-@pytest.mark.usefixtures("_source")
+@pytest.mark.usefixtures("source")
 def test_a_copys_key_is_found_among_what_the_transforms_make_of_the_source() -> None:
     """Else the copy of a record that is elsewhere at the source, or was compacted there, would be superfluous."""
     seen = found(ON_KEYS).seen()
@@ -63,3 +69,10 @@ def test_a_copys_key_is_found_among_what_the_transforms_make_of_the_source() -> 
     assert list(seen.contents.values()) == [4]
     without = found({}).seen()
     assert (without.newest, without.contents) == ({}, {})
+
+
+def test_a_large_records_copy_is_found_as_the_transforms_made_it(source: list[tuple[int, Record]]) -> None:
+    """It has no digest of a key; its content is one."""
+    source[4] = 4, ORIGINALS[4][1]._replace(value=LARGE)
+    seen = found(ON_KEYS, COPY._replace(value=LARGE)).seen()
+    assert list(seen.contents.values()) == [4]

@@ -19,7 +19,7 @@ from sparkmirror.kafka.cluster.range_reader import LogChanged, OffsetBounds, Ran
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.batches import MAGIC, BatchHeader
 from sparkmirror.kafka.wire.error_codes import ErrorCode
-from sparkmirror.kafka.wire.pieces import readable_pieces
+from sparkmirror.kafka.wire.pieces import held_pieces
 from sparkmirror.kafka.wire.records import NotChanged, RecordChange
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.messages.orders import Receipt
@@ -70,9 +70,9 @@ def count_records(order_json: str) -> str:
             compacted=order.log.compacted,
         ) as batches:
             for header, view in batches:
-                if change is None and header.magic != MAGIC:
-                    records += 1
-                elif change is None and order.first <= header.base_offset and header.next_offset <= order.end:
+                # An old format's header tells no count.
+                is_whole = order.first <= header.base_offset and header.next_offset <= order.end
+                if change is None and header.magic == MAGIC and is_whole:
                     records += header.records
                 else:
                     records += _kept(order, header, view, change)
@@ -88,9 +88,9 @@ def count_records(order_json: str) -> str:
 
 
 def _kept(order: CountOrder, header: BatchHeader, view: memoryview, change: RecordChange | None) -> int:
-    """Return the number of a batch's records in the range that transforms leave."""
+    """Return the number of a batch's records at the order's offsets that transforms, if any, leave."""
     kept = 0
-    for piece in readable_pieces(header, view):
+    for piece in held_pieces(header, view):
         piece.drop_before(order.first)
         piece.drop_from(order.end)
         if change is not None:

@@ -24,7 +24,7 @@ from sparkmirror.frames.report import SOURCE, TARGET, Side, Unmatched
 from sparkmirror.kafka.cluster.log_range import LogBatch
 from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 from sparkmirror.kafka.wire.batches import CODEC_MASK, HEADER_SIZE, MAGIC, TIMESTAMP_TYPE_BIT
-from sparkmirror.kafka.wire.pieces import readable_pieces
+from sparkmirror.kafka.wire.pieces import held_pieces, readable_pieces, shorten
 from sparkmirror.kafka.wire.records import RecordChange, Records
 from sparkmirror.kafka.wire.varints import read, unzigzag
 
@@ -180,7 +180,7 @@ class _RecordStream:
         if self._next is None:
             return
         if self._pieces is None:
-            self._pieces = readable_pieces(*self._next)
+            self._pieces = (readable_pieces if self._change is None else held_pieces)(*self._next)
             self._decoded = 0
         header = self._next.header
         piece = next(self._pieces, None)
@@ -191,6 +191,7 @@ class _RecordStream:
             _cut_out(piece, 0, bisect_left(piece.offsets, self.bounds.first))
             if self._change is not None:
                 self._change(piece, 0)
+                shorten(piece)
             records = self.records
             if len(piece) and len(records) and piece.offsets[0] <= records.offsets[-1]:
                 raise ValueError(f"offset {piece.offsets[0]} follows {records.offsets[-1]}")

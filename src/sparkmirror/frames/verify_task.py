@@ -21,7 +21,7 @@ from sparkmirror.frames.ranges import LogPlan, RangePlan
 from sparkmirror.frames.report import RangeReport, ReportModel
 from sparkmirror.frames.stream_comparison import Comparer, content_digest, key_digest
 from sparkmirror.kafka.cluster.range_reader import LogChanged, OffsetBounds, RangeReader
-from sparkmirror.kafka.wire.pieces import readable_pieces
+from sparkmirror.kafka.wire.pieces import held_pieces, readable_pieces, shorten
 from sparkmirror.kafka.wire.records import NotChanged
 from sparkmirror.mirror.engine.session import in_one_line
 from sparkmirror.pump.transforming import transform_of
@@ -201,9 +201,10 @@ def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
     try:
         with _reader(order.cluster, order.log, order.partition, bounds, order.read_committed) as batches:
             for header, view in batches:
-                for piece in readable_pieces(header, view):
+                for piece in (readable_pieces if change is None else held_pieces)(header, view):
                     if change is not None:
                         change(piece, 0)
+                        shorten(piece)
                     for offset, timestamp, body in zip(piece.offsets, piece.timestamps, piece.bodies, strict=True):
                         if bounds.first <= offset < bounds.end:
                             _see(seen, keys, contents, offset, timestamp, body, order.timestamps)

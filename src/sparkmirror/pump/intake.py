@@ -426,7 +426,7 @@ class Intake:
         try:
             for piece in pieces(header, view):
                 if isinstance(piece, LargeRecord) and self._change is not None:
-                    piece = _held(piece)
+                    piece = piece.held()
                 if isinstance(piece, LargeRecord):
                     wanted = upstream <= piece.offset < self.until
                     for new_batch in self._large(header, view, piece, codec) if wanted else map(_none, piece.body):
@@ -479,13 +479,6 @@ class Intake:
                 f"than {most} bytes with {CODECS[codec.number]}{why}",
                 Cause.TOO_LARGE if at_target else Cause.UNREADABLE,
             ) from error
-
-
-def _held(record: LargeRecord) -> Records:
-    """Return a large record as a piece, for a transform needs the whole body."""
-    piece = Records(unpacked=record.size)
-    piece.append(record.offset, record.timestamp, record.attributes, b"".join(record.body))
-    return piece
 
 
 def _none(_: object) -> None:

@@ -1,7 +1,7 @@
 """A batch's records piece by piece: bounded memory, as stored or decoded.
 
 A piece has at most `PIECE_RECORDS` records and about `PIECE_BYTES`, however large the batch is when unpacked. A larger
-record comes alone, its body in parts; readers that need the body as a whole get a digest instead.
+record comes alone, its body in parts; readers that need a body as a whole get a digest instead, transforms the body.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ class LargeRecord:
     """The body's bytes."""
     body: Iterator[Buffer]
 
+    def held(self) -> Records:
+        """Return the record as a piece, with its whole body."""
+        piece = Records()
+        piece.append(self.offset, self.timestamp, self.attributes, b"".join(self.body))
+        return piece
+
 
 def pieces(header: BatchHeader, batch: memoryview) -> Iterator[Records | LargeRecord]:
     """Yield all records in a batch in pieces that hold at least a record each.
@@ -83,16 +89,33 @@ def readable_pieces(header: BatchHeader, batch: memoryview) -> Iterator[Records]
 
     Equal bodies have equal digests.
     """
-    most = PIECE_BYTES - _HEADS
     for piece in pieces(header, batch):
         if isinstance(piece, LargeRecord):
             stand_in = Records()
             stand_in.append(piece.offset, piece.timestamp, piece.attributes, _digest(piece.size, piece.body))
             yield stand_in
             continue
-        if piece.unpacked > most:  # the body's own size decides, whatever else the batch holds
-            piece.bodies = [body if len(body) <= most else _digest(len(body), (body,)) for body in piece.bodies]
+        if piece.unpacked > PIECE_BYTES - _HEADS:
+            shorten(piece)
         yield piece
+
+
+def held_pieces(header: BatchHeader, batch: memoryview) -> Iterator[Records]:
+    """Yield the same pieces with all bodies, for transforms, which need them whole.
+
+    `shorten` makes readable pieces of them.
+    """
+    for piece in pieces(header, batch):
+        yield piece.held() if isinstance(piece, LargeRecord) else piece
+
+
+def shorten(piece: Records) -> None:
+    """Put a digest in the place of each body that is too large to hold.
+
+    The body's own size decides, whatever else the batch holds.
+    """
+    most = PIECE_BYTES - _HEADS
+    piece.bodies = [body if len(body) <= most else _digest(len(body), (body,)) for body in piece.bodies]
 
 
 def _digest(size: int, body: Iterable[Buffer]) -> bytes:
