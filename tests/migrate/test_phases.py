@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.migrate.planted import (
@@ -22,7 +24,9 @@ from tests.migrate.planted import (
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.file import Set
 from sparkmirror.migrate.observation import Observation, Side, TopicSeen, WordSeen
+from sparkmirror.migrate.observe import PairObserver
 from sparkmirror.migrate.phase import GroupPhase, Phase
+from sparkmirror.pump.messages.control import ControlState, TurnStart
 
 _FULL, _MORE = {0: 100, 1: 50}, {0: 103, 1: 50}
 
@@ -280,3 +284,22 @@ def test_a_group_that_never_left_lacks_nothing_on_the_way_back(
         positions={SOURCE: {0: forth}, TARGET: {0: None}},
     )
     assert phase.lacking(at, TARGET, "billing") == {("orders", part): offset for part, offset in lacks.items()}
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_was_said_of_a_topic_outlives_the_topic(closed: bool) -> None:
+    """A look that does not see it must not take its producers for those of the side they have left."""
+    state = {side: ControlState() for side in Side}
+    state[TARGET].turns["orders"] = TurnStart(number=2)
+    said = {
+        side: SimpleNamespace(
+            state=each, stopped={"orders"} if closed else set(), closed={"orders"} if closed else set()
+        )
+        for side, each in state.items()
+    }
+    pair: Any = SimpleNamespace(copy_of=lambda _, name: name, words=said)
+    observer = PairObserver.__new__(PairObserver)
+    observer._pair = pair  # noqa: SLF001 - one part of a look, without clusters
+    forth, back = (observer._word(side, None, "orders", {}) for side in (SOURCE, TARGET))  # noqa: SLF001
+    assert (forth.closed, forth.stopped, back.begun) == (closed, closed, True)
+    assert phase.live_side(seen(forth=forth, back=back), "orders") is TARGET

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.loss_kinds import LossOutcome
@@ -16,11 +17,13 @@ from sparkmirror.exact.durable.losses import LossLedger, losses_topic
 from sparkmirror.exact.maps.offset_map import Copied
 from sparkmirror.exact.maps.partition_map import NOTHING_YET, Unmapped
 from sparkmirror.kafka.cluster.acls import Acl, SecurityDisabled
+from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.group_members import describe_groups
 from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.log_ends import APART_S, LogEnds, read_log_ends, settled
 from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
 from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.empty_partitions import first_places
 from sparkmirror.migrate.fences_seen import NO_AUTHORIZER, fence_seen, group_readers, read_by_broker, read_denied
@@ -46,6 +49,9 @@ _STATUS_S = 2.0
 
 They take longer than all else.
 """
+
+_ABSENT = {0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+"""Answers on a topic that is there, isn't, or can't be told from one that isn't."""
 
 _Copied = Mapping[TopicPartition, Copied | Unmapped]
 """Ends of the partitions' copies, by the topic at its source."""
@@ -90,6 +96,10 @@ class PairObserver:
         client, config = pair.clients[side], pair.configs[side]
         names = self._names[side]
         leaders = client.metadata(names)
+        silent = {name: topic.error for name, topic in leaders.items() if topic.error not in _ABSENT}
+        if silent:
+            name, error = next(iter(silent.items()))
+            raise ClusterUnreachable(f"cluster {config.alias}: {name} can't be seen now: {error_name(error)}")
         there = {name: topic for name, topic in leaders.items() if not topic.error}
         acls = self._acls(side)
         denials = pair.words[side].read() if side in pair.words else {}
@@ -193,17 +203,22 @@ class PairObserver:
         )
 
     def _word(self, side: Side, there: TopicSeen | None, topic: str, copied: _Copied) -> WordSeen:
-        copy = self._pair.copy_of(side, topic)
-        if there is None:
-            return WordSeen(copy=copy)
         words = {each: words_in(said.state, topic) for each, said in self._pair.words.items()}
+        said_of_it = WordSeen(
+            copy=self._pair.copy_of(side, topic),
+            begun=_number(words, side) > _number(words, side.other),
+            stopped=topic in self._pair.words[side].stopped,
+            closed=topic in self._pair.words[side].closed,
+        )
+        if there is None:  # whether it can't be seen just now or was deleted: what was said of it stays said
+            return said_of_it
         done = words[side].done
         if done is not None and not done.is_of(bytes.fromhex(there.topic_id)):
             done = None  # the word is about a topic that was deleted since
         ends = dict(done.ends) if done is not None else {}
         lags = [_lag(copied[topic, part], end) for part, end in there.watermarks.items()]
-        return WordSeen(
-            copy=copy,
+        return replace(
+            said_of_it,
             done=done is not None,
             ends=ends,
             reached={
@@ -212,10 +227,7 @@ class PairObserver:
                 if isinstance(copy_end := copied.get((topic, part)), Copied) and copy_end.upstream >= end
             }
             | (dict(done.reached) if done is not None else {}),
-            begun=_number(words, side) > _number(words, side.other),
             lag=None if None in lags else sum(lag for lag in lags if lag is not None),
-            stopped=topic in self._pair.words[side].stopped,
-            closed=topic in self._pair.words[side].closed,
             foreign=self._slow[side].foreign.get(topic, ()),
         )
 
