@@ -41,14 +41,14 @@ def test_a_query_has_topics_and_sql(load: Load) -> None:
     assert not [line for line in config.warnings if "transform" in line]
 
 
-def test_routers_make_a_query_of_all_topics_but_heartbeats(load: Load) -> None:
+def test_routers_make_a_query_of_all_topics(load: Load) -> None:
     (flow,) = load(
         "transforms = r\ntransforms.r.type = org.apache.kafka.connect.transforms.RegexRouter\n"
         "transforms.r.regex = a\ntransforms.r.replacement = b"
     ).flows
     (query,) = flow.transform_queries
     assert query.is_connect
-    assert query.topics == ("(?!.*heartbeats$).*",)
+    assert query.topics == (".*",)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from sparkmirror.mirror.engine.flow_view import PartitionView
 from sparkmirror.mirror.engine.order_book import OrderBook
 from sparkmirror.mirror.engine.queried_topics import QueriedTopics
 from sparkmirror.mirror.engine.turn_watch import TurnWatch
+from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.pump.messages.moves import MOST_MOVES, RouteMove
 
 SOURCE, TARGET = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
@@ -184,8 +185,10 @@ def test_the_partitions_of_topics_whose_writers_have_moved_are_looked_at(played:
 
 def test_heartbeats_are_no_querys() -> None:
     """As for Connect's transforms in pumps: clients look for heartbeats by name, and want each."""
-    queried = QueriedTopics([TransformQuery(name="all", topics=(".*",))])
-    assert [queried.query_of(name) for name in ("orders", "heartbeats", "A.heartbeats")] == ["all", "", ""]
+    is_heartbeats = DefaultReplicationPolicy().is_heartbeats_topic
+    queried = QueriedTopics([TransformQuery(name="all", topics=(".*",))], is_heartbeats)
+    assert [queried.query_of(name) for name in ("heartbeats", "A.heartbeats")] == ["", ""]
+    assert [queried.query_of(name) for name in ("orders", "device-heartbeats")] == ["all", "all"]
 
 
 def test_a_pattern_that_matches_nothing_is_logged_once(

@@ -24,6 +24,7 @@ from sparkmirror.mirror.engine.predecessors import Predecessors
 from sparkmirror.mirror.engine.report_watch import ReportWatch
 from sparkmirror.mirror.engine.round_runner import RoundRunner
 from sparkmirror.mirror.engine.slots import Slots
+from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.pump.messages.control import Phase
 from sparkmirror.pump.messages.moves import NO_TASK, RouteMove, RouteMoves
 from sparkmirror.pump.messages.orders import FlowEnd, Receipt
@@ -62,6 +63,7 @@ class DriverOf:
             ]
         )
         self.takeover: Any = SimpleNamespace(refused={})
+        self.rules = topic_rules(self.flow)
         self.ends = None
         self.checked = True
         self.topics = self
@@ -91,6 +93,19 @@ class DriverOf:
 @pytest.fixture
 def driver() -> DriverOf:
     return DriverOf()
+
+
+def test_the_orders_tell_which_topics_hold_heartbeats(driver: DriverOf) -> None:
+    """By the flow's policy: a topic whose name only ends so is transformed as others are."""
+    names = ("heartbeats", "C.heartbeats", "device-heartbeats")
+    driver.newest.mirrored = [
+        SimpleNamespace(
+            source=SimpleNamespace(name=name), remote=SimpleNamespace(name=f"A.{name}", topic_id=TARGET.topic_id)
+        )
+        for name in names
+    ]
+    order = driver.orders.order([PartitionKey("A->B", name, 0) for name in names])
+    assert [route.untransformed for route in order.routes] == [True, True, False]
 
 
 def planner_of(driver: DriverOf) -> Planner:

@@ -66,7 +66,7 @@ def test_once_ends_with_the_reason_if_a_query_fails_before_it_looks_at_its_logs(
             ends={("t", 0): 50},
             owed={},
             newest=TopicSync(mirrored=(mirrored,), created=(), grown=(), refused={}),
-            queried=QueriedTopics([query]),
+            queried=QueriedTopics([query], lambda _: False),
         ),
         view=FlowView(),
         reports=SimpleNamespace(loss_watch=SimpleNamespace(added=())),

@@ -206,3 +206,13 @@ def test_checks_of_names_come_in_their_order() -> None:
     assert not nothing.wanted("orders")
     listed = topic_rules(flow(topics=("x+",)))
     assert (listed.failed("x" * 300), listed.wanted("x" * 300)) == ([NameCheck.LEGAL], True)
+
+
+@pytest.mark.parametrize("separator", [".", ""])
+@pytest.mark.parametrize("policy", [DefaultReplicationPolicy, IdentityReplicationPolicy])
+def test_a_topic_holds_heartbeats_by_the_policy_and_by_no_other_end_of_its_name(
+    policy: type[DefaultReplicationPolicy], separator: str
+) -> None:
+    own = dataclasses.replace(topic_rules(flow(topics=())), policy=policy(separator=separator))
+    assert [own.is_heartbeats(name) for name in ("heartbeats", "device-heartbeats")] == [True, False]
+    assert own.is_heartbeats("us.heartbeats") == bool(separator)

@@ -21,10 +21,10 @@ TRANSFORMS, PREDICATES = "transforms", "predicates"
 _CONNECT = re.compile(r"(transforms|predicates)(\..+)?")
 _QUERY = re.compile(r"transform\.([^.]+)\.(\w+)")
 _PARTS = ("sql", "topics")
-REROUTED = TransformQuery(name="transforms", topics=(r"(?!.*heartbeats$).*",), is_connect=True)
+REROUTED = TransformQuery(name="transforms", topics=(".*",), is_connect=True)
 """Query for a flow whose Connect transforms send records to other topics.
 
-The query copies all topics but heartbeats, for which MirrorMaker 2's clients look by name.
+The query copies all topics but heartbeats, which no query copies.
 """
 
 

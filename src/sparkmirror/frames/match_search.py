@@ -25,6 +25,8 @@ class MatchSearch:
 
     spark: SparkSession
     flows: Mapping[str, FlowConfig]
+    transforms_of: Callable[[PartitionPlan], Mapping[str, str]]
+    """Function that returns the keys of the transforms of a partition's records."""
     tasks: int
     """Most tasks in one job."""
     tell: Callable[[int, int], None]
@@ -85,7 +87,7 @@ class MatchSearch:
                 wanted=index,
                 keys_only=keys_only,
                 target_topic=plan.target.topic,
-                transforms=flow.connect_transforms if side == SOURCE else {},
+                transforms=self.transforms_of(plan) if side == SOURCE else {},
             )
             yield index, side, order.model_dump_json(context=REVEAL)
 

@@ -107,7 +107,8 @@ class FlowSurvey:
             ClusterAdmin.connect(self._flow.source, ROLE, timeout_s) as source,
             ClusterAdmin.connect(self._flow.target, ROLE, timeout_s) as target,
         ):
-            rules, queried = topic_rules(self._flow), QueriedTopics(self._flow.transform_queries)
+            rules = topic_rules(self._flow)
+            queried = QueriedTopics(self._flow.transform_queries, rules.is_heartbeats)
             names = {
                 name: rules.remote_name(name)
                 for name in sorted(source.topics())

@@ -38,6 +38,7 @@ from sparkmirror.frames.verify_options import Options, Progress
 from sparkmirror.frames.verify_task import Answer, CompareOrder, compare_range, run_tasks
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.engine.session import settings_of
+from sparkmirror.mirror.sync.topic_rules import topic_rules
 
 DIFFERENCES = (
     "flow string, topic string, target_topic string, partition int, kind string, upstream long, downstream long, "
@@ -101,6 +102,7 @@ class _VerifyRun:
     ) -> None:
         self._spark = spark
         self._flows = {flow.name: flow for flow in config.flows}
+        self._rules = {flow.name: topic_rules(flow) for flow in config.flows}
         self._options = options
         self._on_progress = on_progress
         self._slots = max(spark.sparkContext.defaultParallelism, 1)
@@ -230,6 +232,12 @@ class _VerifyRun:
         if failure:
             raise failure
 
+    def _transforms_of(self, plan: PartitionPlan) -> Mapping[str, str]:
+        """Return the keys of Connect's transforms that see a partition's records."""
+        if self._rules[plan.flow].is_heartbeats(plan.source.topic):
+            return {}
+        return self._flows[plan.flow].connect_transforms
+
     def _compare_order(self, plan: PartitionPlan, span: RangePlan) -> str:
         flow = self._flows[plan.flow]
         return CompareOrder(
@@ -243,7 +251,7 @@ class _VerifyRun:
             timestamps=plan.timestamps,
             due_to=plan.began,
             range=span,
-            transforms=flow.connect_transforms,
+            transforms=self._transforms_of(plan),
         ).model_dump_json(context=REVEAL)
 
     # --- what was not copied yet ----------------------------------------------------------------
@@ -327,7 +335,7 @@ class _VerifyRun:
             first=plan.due[0],
             end=plan.due[1],
             target_topic=plan.target.topic,
-            transforms=self._flows[plan.flow].connect_transforms,
+            transforms=self._transforms_of(plan),
         ).model_dump_json(context=REVEAL)
 
     def _why(self, plan: PartitionPlan) -> tuple[str, tuple[str, ...]]:
@@ -354,6 +362,7 @@ class _VerifyRun:
         search = MatchSearch(
             spark=self._spark,
             flows=self._flows,
+            transforms_of=self._transforms_of,
             tasks=self._slots * _TASKS_A_SLOT,
             tell=lambda done, total: self._tell("looking into differences", done, total, total),
         )

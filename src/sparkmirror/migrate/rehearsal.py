@@ -244,6 +244,8 @@ class _Run:
         return replace(each, comparison=compare_compacted(sample, [place.offset for place in places], theirs))
 
     def _change(self, at: TopicPartition) -> RecordChange | None:
+        if self._rules.is_heartbeats(at[0]):
+            return None
         copy = self._rules.remote_name(at[0])
         return transform_of(self._flow.connect_transforms, PartitionPair(at[0], copy, at[1]))
 

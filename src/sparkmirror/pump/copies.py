@@ -73,7 +73,7 @@ class PartitionCopies:
                 read_committed=flow.fetch.isolation_level == "read_committed",
                 codec=self._codec,
                 merge_tiny=flow.merge_tiny_batches,
-                change=transform_of(flow.connect_transforms, route.route),
+                change=None if route.untransformed else transform_of(flow.connect_transforms, route.route),
                 opposite=route.opposite,
             ),
             max_in_flight=most_in_flight(flow),

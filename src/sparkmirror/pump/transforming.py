@@ -9,7 +9,6 @@ from sparkmirror.errors import TransformFailed
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.record_body import Body, decoded, encoded
 from sparkmirror.kafka.wire.records import NotChanged, RecordChange, Records
-from sparkmirror.policy.replication import HEARTBEATS
 from sparkmirror.transforms import Chain, Record, parse_chain
 
 _NAMES = "surrogateescape"
@@ -19,14 +18,12 @@ _NAMES = "surrogateescape"
 def transform_of(keys: Mapping[str, str], route: PartitionPair) -> RecordChange | None:
     """Return the change to a partition's records by the transforms of these keys.
 
-    None if the transforms leave the topic alone, as always heartbeats: then batches go whole.
+    None if the transforms leave the topic alone: then batches go whole. Callers leave heartbeats out.
     """
     if not keys:
         return None
     chain = _chain(tuple(keys.items()))
-    if route.source_topic.endswith(HEARTBEATS) or not chain.may_change(route.target_topic):
-        return None
-    return RecordTransform(chain, route)
+    return RecordTransform(chain, route) if chain.may_change(route.target_topic) else None
 
 
 class RecordTransform:

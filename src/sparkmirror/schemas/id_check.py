@@ -157,7 +157,7 @@ def _names(flow: FlowConfig, rules: TopicRules, chosen: Callable[[str], bool] | 
     return {
         name: rules.remote_name(name)
         for name in topics
-        if (chosen is None or chosen(name)) and not rules.policy.is_heartbeats_topic(name) and rules.wanted(name)
+        if (chosen is None or chosen(name)) and not rules.is_heartbeats(name) and rules.wanted(name)
     }
 
 

@@ -92,7 +92,7 @@ class FlowTopics:
         self.weaknesses = Weaknesses(flow)
         self.unsynced: tuple[str, ...] = ()
         """Properties behind refused batches that the mirror leaves alone on copies."""
-        self.queried = QueriedTopics(flow.transform_queries)
+        self.queried = QueriedTopics(flow.transform_queries, self._named.is_heartbeats)
         self._flow = flow
         self._view = view
         self._client = client

@@ -138,6 +138,7 @@ class OrderBook:
             passed=(progress.upstream, progress.downstream),
             refused=topics.takeover.refused.get(PartitionPair(key.topic, target, key.partition), ""),
             opposite=topics.turns.opposite,
+            untransformed=topics.rules.is_heartbeats(key.topic),
         )
 
     @property

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sparkmirror.config.model import TransformQuery
 from sparkmirror.policy.java_regex import compile_java
-from sparkmirror.policy.replication import HEARTBEATS
 
 
 class QueriedTopics:
@@ -15,7 +14,8 @@ class QueriedTopics:
     Connect's transforms come last. Pumps copy heartbeats, for which MirrorMaker 2's clients look.
     """
 
-    def __init__(self, queries: Sequence[TransformQuery]) -> None:
+    def __init__(self, queries: Sequence[TransformQuery], is_heartbeats: Callable[[str], bool]) -> None:
+        self._is_heartbeats = is_heartbeats
         self._patterns = [
             (query.name, [compile_java(pattern) for pattern in query.topics])
             for query in sorted(queries, key=lambda query: (query.is_connect, query.name))
@@ -23,8 +23,7 @@ class QueriedTopics:
 
     def query_of(self, topic: str) -> str:
         """Return the name of the query that copies a source topic; empty: pumps do."""
-        if topic.endswith(HEARTBEATS):
-            return ""
-        return next(
+        query = next(
             (name for name, patterns in self._patterns if any(pattern.fullmatch(topic) for pattern in patterns)), ""
         )
+        return "" if query and self._is_heartbeats(topic) else query

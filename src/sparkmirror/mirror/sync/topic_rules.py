@@ -102,6 +102,16 @@ class TopicRules:
         """Tell whether these are heartbeats, and copied whatever the filter says."""
         return self.heartbeats_replication_enabled and self.policy.is_heartbeats_topic(topic)
 
+    def is_heartbeats(self, topic: str) -> bool:
+        """Tell whether a topic holds heartbeats: no transform sees these.
+
+        Without a separator MM2's policies know no topic of heartbeats, and `heartbeats` holds them all the same.
+        """
+        return self._asked(
+            f"whether topic {topic} holds heartbeats",
+            lambda: topic == self.policy.heartbeats_topic() or self.policy.is_heartbeats_topic(topic),
+        )
+
     def accepts(self, topic: str) -> bool:
         return self._asked(f"whether topic {topic} is replicated", lambda: self.topics.should_replicate_topic(topic))
 

@@ -56,6 +56,8 @@ class RouteOrder(_OrderValue):
 
     They belong to a migration's opposite flow and never go back (M1); None: there is no such flow.
     """
+    untransformed: bool = False
+    """True for heartbeats, which no transform sees."""
     move: int = 0
     """Number of the move that gives the task the partition; 0: none did in this round."""
 
