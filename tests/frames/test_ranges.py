@@ -223,6 +223,16 @@ def test_copies_of_a_log_that_was_cut_are_not_compared() -> None:
     assert [(one.first_upstream, one.first_downstream) for one in plans] == [(40, 55), (70, 105)]
 
 
+@pytest.mark.parametrize("end", [4, 5, 6])
+def test_a_window_that_ends_where_the_log_was_cut_or_just_before_it_has_no_lost_copies(end: int) -> None:
+    """Of 0 to 3 and 6 to 8; cut at 6, and 6 was copied again. No record is at 4 and 5."""
+    offsets = OffsetMap.build([claim(0, 0, [Run(0, 4), Run(6, 3)]), claim(7, 7, [Run(6, 1)])], Copied(8, 7, 8))
+    found = extent(log(0, 7), log(0, 8), offsets, Window(3, end))
+    (only,) = cut(found, offsets, 1.0, 0)
+    assert (only.first_upstream, only.end_upstream) == (3, end)
+    assert (only.first_downstream, only.end_downstream, found.former) == (3, 4, 3)
+
+
 def test_without_a_map_both_logs_are_compared_whole() -> None:
     found = extent(log(5, 100), log(0, 95), None, Window())
     assert (found.upstream, found.downstream) == ((5, 100), (0, 95))

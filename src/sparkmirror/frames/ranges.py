@@ -350,9 +350,9 @@ def _theirs(
 
 def _disowned(offsets: OffsetMap | None, upstream: tuple[int, int], downstream: tuple[int, int]) -> list[Gap]:
     return [
-        Gap(gap.upstream, gap.first, gap.end)
+        Gap(min(gap.upstream, upstream[1]), gap.first, gap.end)
         for gap in (offsets.disowned() if offsets else [])
-        if upstream[0] <= gap.upstream <= upstream[1] and downstream[0] < gap.end <= downstream[1]
+        if upstream[0] <= gap.upstream and downstream[0] < gap.end <= downstream[1]
     ]
 
 
