@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config import ClusterConfig, FlowConfig, LossPolicy
 from sparkmirror.config.model import TransformQuery
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.exact.durable.losses import Loss, LossLedger
+from sparkmirror.exact.position.loss_detection import LedgerPosition, expired_loss
+from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.mirror.engine.completion import Completion
 from sparkmirror.mirror.engine.flow_view import FlowView
@@ -18,6 +21,7 @@ from sparkmirror.mirror.engine.queried_topics import QueriedTopics
 from sparkmirror.mirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.queries import query_worker
 from sparkmirror.queries.query_worker import QueryWorker
+from sparkmirror.queries.source_ranges import NextRanges
 
 
 class Pauses(threading.Event):
@@ -84,3 +88,46 @@ def test_once_ends_with_the_reason_if_a_query_fails_before_it_looks_at_its_logs(
     worker.run()
     assert worker.is_done
     assert Completion().missing(driver) == ["A->B: t-0 is not copied: its topic of plans can't be created"]
+
+
+def test_failures_that_pass_are_not_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each move of a target's leader fails a micro-batch of a long run: the run does not end for them."""
+    worker = QueryWorker.__new__(QueryWorker)
+    pauses = worker.stopping = Pauses()
+    worker.driver = SimpleNamespace(topics=SimpleNamespace(ends={}))  # type: ignore[assignment]
+    worker.is_done = False
+    worker._progress = SimpleNamespace(stand=lambda *_: None)  # type: ignore[assignment]  # noqa: SLF001
+    worker._held_up = {("t", 0): query_worker.PAUSED}  # noqa: SLF001
+
+    def copy() -> bool:
+        worker._rest(None, NextRanges(None, (), {}))  # noqa: SLF001 - a look, and then a fault
+        raise ClusterUnreachable("its leader at the target has changed")
+
+    monkeypatch.setattr(worker, "_copy", copy)
+    monkeypatch.setattr(worker, "_told", lambda error: None)
+    monkeypatch.setattr(worker, "_goes_on", lambda: len(pauses.seconds) < 100)
+    worker.run()
+    assert set(pauses.seconds) == {query_worker.IDLE_S, 1.0}
+    assert not worker.is_done
+
+
+def test_a_loss_counts_as_noted_once_it_is_in_the_ledger() -> None:
+    """Else the query would copy on past records that nothing tells of."""
+    worker = QueryWorker.__new__(QueryWorker)
+    worker._flow = SimpleNamespace(name="A->B")  # type: ignore[assignment]  # noqa: SLF001
+    worker._noted = set()  # noqa: SLF001
+    failures = [ConnectionError("no leader"), None, None]
+    written: list[Loss] = []
+
+    def record(loss: Loss) -> None:
+        if (error := failures.pop(0)) is not None:
+            raise error
+        written.append(loss)
+
+    route, ledger = PartitionPair("t", "A.t", 0), cast("LossLedger", SimpleNamespace(record=record))
+    losses = [expired_loss(route, LedgerPosition(ids, 5), 10, 20, LossPolicy()) for ids in (b"3" * 16, b"4" * 16)]
+    with pytest.raises(ConnectionError):
+        worker._note(losses, ledger)  # noqa: SLF001
+    for _ in range(2):
+        worker._note(losses, ledger)  # noqa: SLF001
+    assert written == losses, "the same words about another topic are another loss"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sparkmirror.exact.durable.losses import Loss
 from sparkmirror.exact.position.cause import Cause
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.splice import NO_END
@@ -37,18 +36,11 @@ class QueryProgress:
         self._copied_to: dict[TopicPartition, int] = {}
         self._downstream: dict[TopicPartition, int] = {}
         self._halted: Mapping[TopicPartition, Halt] = {}
-        self._told_losses: set[str] = set()
 
     def see(self, routes: Sequence[PartitionPair], ends: Mapping[TopicPartition, int]) -> None:
         """Note the query's partitions, and the known ends of their logs."""
         self._routes = {route.source: route for route in routes}
         self._ends.update(ends)
-
-    def new_losses(self, losses: Iterable[Loss]) -> list[Loss]:
-        """Return the losses without those from earlier calls."""
-        new = [loss for loss in losses if loss.words not in self._told_losses]
-        self._told_losses.update(loss.words for loss in new)
-        return new
 
     def stand(self, copied_to: Mapping[TopicPartition, int], halted: Mapping[TopicPartition, Halt]) -> None:
         """Give receipts while nothing new is to be copied."""

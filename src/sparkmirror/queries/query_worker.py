@@ -108,6 +108,10 @@ class QueryWorker:
         self._chain = parse_chain(self._flow.connect_transforms)
         self._held_up: dict[TopicPartition, Halt] = {}
         """Partitions that can't be planned now."""
+        self._noted: set[tuple[str, str]] = set()
+        """Losses that are in the ledger: keys and words."""
+        self._failures = 0
+        """Failures since the last micro-batch, or look at logs without new records."""
         self._routed_to: dict[str, int] = {}
         """Existing topics to which transforms send records by name, with partitions."""
         self._group = f"{driver.name} {name}"
@@ -116,19 +120,18 @@ class QueryWorker:
 
     def run(self) -> None:
         """Copy until stopped, or until another process has the flow."""
-        failures = 0
+        self._failures = 0
         while self._goes_on():
             try:
                 if self._copy():
                     return
-                failures = 0
             except Exception as error:  # Spark's own errors have no common root; any may pass
-                failures += 1
+                self._failures += 1
                 self._told(error)
-                if self.driver.topics.ends is not None and failures == MOST_FAILURES:
+                if self.driver.topics.ends is not None and self._failures == MOST_FAILURES:
                     self.is_done = True
                     return
-            if self.stopping.wait(min(_FIRST_PAUSE_S * 2 ** min(failures, _DOUBLINGS), _LONGEST_PAUSE_S)):
+            if self.stopping.wait(min(_FIRST_PAUSE_S * 2 ** min(self._failures, _DOUBLINGS), _LONGEST_PAUSE_S)):
                 return
 
     def _told(self, error: Exception) -> None:
@@ -214,6 +217,7 @@ class QueryWorker:
                 ends = logs.ends_after(written.appended.values())
                 plans.place(self._places(newest, begun, there, written, plans), ends)
                 plans.finish(newest)
+                self._failures = 0
                 read = {(each.topic, each.partition): each.end - each.first for each in parts}
                 self._progress.take(begun, read, written.appended.values())
             return False
@@ -246,12 +250,15 @@ class QueryWorker:
             admin.create_compacted_topic(plans_topic(self._flow.source.alias), 1, factor, wished=safe_settings(factor))
 
     def _note(self, losses: Iterable[Loss], ledger: LossLedger) -> None:
-        for loss in self._progress.new_losses(losses):
-            ledger.record(loss)
-            log.warning("flow %s: %s", self._flow.name, loss.words, extra=Event.LOSS.extra)
+        for loss in losses:
+            if (loss.key, loss.words) not in self._noted:
+                ledger.record(loss)  # if that fails, nothing is copied past the loss
+                log.warning("flow %s: %s", self._flow.name, loss.words, extra=Event.LOSS.extra)
+                self._noted.add((loss.key, loss.words))
 
     def _rest(self, newest: PlannedBatch | None, following: NextRanges) -> bool:
         """Wait for new records; True to end, as with `once`."""
+        self._failures = 0
         self._progress.stand(newest.ends if newest else {}, {**following.halted, **self._held_up})
         paused = any(halt.cause is Cause.PAUSED for halt in self._held_up.values())
         self.is_done = self.driver.topics.ends is not None and not paused
