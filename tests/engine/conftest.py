@@ -19,6 +19,7 @@ from tests.support.in_process import sparkmirror
 from tests.support.loaded_flow import LoadedFlow
 from tests.support.mirror_thread import run_mirror
 
+from sparkmirror.frames import mirror_watch
 from sparkmirror.mirror.engine import lag_monitor, session
 from sparkmirror.mirror.engine.mirror import Mirror
 from sparkmirror.mirror.sync import topics
@@ -44,6 +45,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def _looks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What brokers of tests were asked for is soon there, and nothing is copied while records are counted."""
     monkeypatch.setattr(import_module("sparkmirror.frames.verify"), "DUE_PAUSE_S", 0.2)
+    monkeypatch.setattr(mirror_watch, "SILENT_S", 0.2)
     monkeypatch.setattr(topics, "LED_PAUSE_S", 0.02)
 
 

@@ -88,7 +88,7 @@ def count_records(order_json: str) -> str:
 
 
 def _kept(order: CountOrder, header: BatchHeader, view: memoryview, change: RecordChange | None) -> int:
-    """Return the number of a batch's records at the order's offsets that transforms, if any, leave."""
+    """Return the number of wanted records in a batch that transforms, if any, leave."""
     kept = 0
     for piece in held_pieces(header, view):
         piece.drop_before(order.first)

@@ -23,6 +23,7 @@ from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.judge import Cleaning, Judged, Placed, judge
 from sparkmirror.frames.listed_offsets import reads_transactions
 from sparkmirror.frames.match_search import MatchSearch
+from sparkmirror.frames.mirror_watch import MirrorWatch
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, RangePlan
 from sparkmirror.frames.report import (
     SOURCE,
@@ -134,6 +135,7 @@ class _VerifyRun:
             plans, reports = self._plan(), []
             if journal:
                 journal.begin(plans)
+        watches = {name: MirrorWatch(self._flows[name]) for name in _due_flows(plans)}
         self._plan_of = {span.range: index for index, plan in enumerate(plans) for span in plan.ranges}
         self._reports = {report.range: self._bounded(report) for report in reports}
         every = [(plan, span) for plan in plans for span in plan.ranges]
@@ -142,7 +144,7 @@ class _VerifyRun:
         if journal:
             journal.close()
         compared = self._judge(plans, {span.range for _, span in chosen}, len(every))
-        return self._with_due(compared, plans) if any(plan.is_due for plan in plans) else compared
+        return self._with_due(compared, plans, watches) if watches else compared
 
     def _plan(self) -> list[PartitionPlan]:
         scope = self._options.scope()
@@ -256,12 +258,14 @@ class _VerifyRun:
 
     # --- what was not copied yet ----------------------------------------------------------------
 
-    def _with_due(self, compared: Verification, plans: Sequence[PartitionPlan]) -> Verification:
+    def _with_due(
+        self, compared: Verification, plans: Sequence[PartitionPlan], watches: Mapping[str, MirrorWatch]
+    ) -> Verification:
         """Return the verification with the records that were due when the plan was made.
 
         Due records that the target has by now are compared; the rest is counted.
         """
-        rest = self._plan_due(plans)
+        rest = self._plan_due(plans, watches)
         ranges = [(plan, span) for plan in rest for span in plan.ranges]
         self._plan_of |= {span.range: len(plans) + index for index, plan in enumerate(rest) for span in plan.ranges}
         self._compare(ranges, len(ranges), None)
@@ -291,10 +295,13 @@ class _VerifyRun:
             compared.all_ranges + later.all_ranges,
         )
 
-    def _plan_due(self, plans: Sequence[PartitionPlan]) -> list[PartitionPlan]:
-        """Plan due parts again, once the mirror has copied them or gets no further."""
+    def _plan_due(self, plans: Sequence[PartitionPlan], watches: Mapping[str, MirrorWatch]) -> list[PartitionPlan]:
+        """Plan due parts again, once the mirror has copied them.
+
+        A mirror that does not run is not waited for.
+        """
         first = sum(len(plan.ranges) for plan in plans)
-        until, before = time.monotonic() + DUE_S, -1
+        until = time.monotonic() + DUE_S
         while True:
             rest: list[PartitionPlan] = []
             for flow in self._flows.values():
@@ -306,10 +313,8 @@ class _VerifyRun:
                 if due:
                     with FlowSurvey(flow, dataclasses.replace(self._options.scope(), due=due)) as survey:
                         rest += survey.plan(first + sum(len(plan.ranges) for plan in rest))
-            left = sum(plan.due[1] - plan.due[0] for plan in rest)
-            if not left or left == before or time.monotonic() > until:
+            if time.monotonic() > until or all(watches[flow].is_silent() for flow in _due_flows(rest)):
                 return rest
-            before = left
             time.sleep(DUE_PAUSE_S)
 
     def _counted(self, rest: Sequence[PartitionPlan]) -> list[int]:
@@ -410,6 +415,11 @@ class _VerifyRun:
                 )
             )
         return Verification(tuple(results), tuple(differences), len(chosen), all_ranges)
+
+
+def _due_flows(plans: Iterable[PartitionPlan]) -> set[str]:
+    """Return the flows with offsets that were not copied yet."""
+    return {plan.flow for plan in plans if plan.is_due}
 
 
 def _without_tail(
