@@ -160,6 +160,25 @@ def test_claims_on_records_that_the_target_may_have_lost_are_not_written_again(t
     writer.forget((TOPIC_ID, 8), 0)
 
 
+@pytest.mark.parametrize(("end", "left"), [(0, []), (EACH, [claim(0)])], ids=["none", "those before the cut"])
+def test_a_cut_that_leaves_nothing_to_write_again_is_told_once(
+    topic: Topic, home: int, end: int, left: list[Claim]
+) -> None:
+    writer = ClaimLog(View(topic), 4, remembers=True)
+    writer.claim([claim(0)])
+    writer.claim([claim(1)])
+    writer.forget(HERE, end)
+    topic.cut(home, 1)
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    writer.look_for_cuts()
+    assert not writer.take_cut()
+    topic.cut(home, 0)
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    assert known(ClaimLog(View(topic))) == left
+
+
 def test_a_writer_remembers_no_more_than_it_may() -> None:
     own = OwnRecords()
     large = b"x" * (KEPT_BYTES // 4)
@@ -198,20 +217,22 @@ class Fetched:
 
 
 @pytest.mark.parametrize(
-    ("answer", "at"),
+    ("answer", "place"),
     [
-        ({"diverging": (3, 6)}, 6),
-        ({"high_watermark": 8}, 8),
-        ({"error": ErrorCode.OFFSET_OUT_OF_RANGE, "log_start_offset": -1}, 3),
+        ({"diverging": (3, 6)}, LogPlace(6, 3)),
+        ({"high_watermark": 8}, LogPlace(8)),
+        ({"error": ErrorCode.OFFSET_OUT_OF_RANGE, "log_start_offset": -1}, LogPlace(3)),
     ],
     ids=["where the logs part", "an end below, from brokers that don't tell", "an offset that it has not"],
 )
-def test_an_answer_tells_that_the_log_was_cut(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], at: int) -> None:
+def test_an_answer_tells_that_the_log_was_cut(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], place: LogPlace
+) -> None:
     fetched = Fetched(monkeypatch, **answer)
     for look in (fetched.log.read_on, fetched.log.see_whole):
         with pytest.raises(LogCut) as cut:
             look(0, LogPlace(9, 4))
-        assert cut.value.at == at
+        assert cut.value.place == place
     assert fetched.asked == [4, 4]
 
 

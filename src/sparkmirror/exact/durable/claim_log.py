@@ -222,8 +222,8 @@ class ClaimLog:
         try:
             self._log.see_whole(home, self._wrote_to[home])
         except LogCut as cut:
-            lost = self._own[home].behind(cut.at)
-            self._wrote_to |= self._log.append_all({home: [written.record for written in lost]})
+            lost = self._own[home].behind(cut.place.offset)
+            self._wrote_to |= {home: cut.place} | self._log.append_all({home: [written.record for written in lost]})
             for written in lost:
                 self._own[home].add(written._replace(end=self._wrote_to[home].offset))
             self._note_cut(home, cut, f"{len(lost)} records are written again")
