@@ -89,6 +89,38 @@ def test_a_reader_writes_again_what_it_has_read_and_finds_no_more(topic: Topic, 
     assert known(reader) == [claim(0), claim(1), claim(2)]
 
 
+@pytest.mark.parametrize("failing", ["read_on", "append_all"])
+def test_a_reader_keeps_the_claims_it_has_read_until_they_are_written_again(
+    topic: Topic, home: int, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    ClaimLog(View(topic)).claim([claim(number) for number in range(6)])
+    view = View(topic)
+    reader = ClaimLog(view)
+    known(reader)
+    topic.cut(home, 4)
+    tries = iter([None] * (2 if failing == "read_on" else 0))  # the cut is seen, and a part is read again
+    works = getattr(view, failing)
+
+    def fails(*given: Any) -> Any:
+        if next(tries, LogUnavailable) is not None:
+            raise LogUnavailable("topic", "it has no leader", ErrorCode.LEADER_NOT_AVAILABLE)
+        return works(*given)
+
+    monkeypatch.setattr(view, failing, fails)
+    for _ in range(2):
+        with pytest.raises(LogUnavailable, match="no leader"):
+            reader.refresh([HERE])
+    assert reader.take_cut() == {home}
+    ClaimLog(View(topic)).revise([replace(claim(0), confirmed=True)], [claim(1), claim(4)])
+    monkeypatch.undo()
+    reader.refresh([HERE])
+    left = [claim(2), claim(3), replace(claim(0), confirmed=True), claim(5)]
+    assert not reader.take_cut()
+    assert sorted(known(reader), key=lambda one: one.sequence) == sorted(left, key=lambda one: one.sequence)
+    assert len(topic.entries[home]) == 4 + 3 + 1
+    assert len(known(ClaimLog(View(topic)))) == 4
+
+
 def test_a_claim_that_came_where_the_log_was_cut_is_not_passed_over(topic: Topic, home: int) -> None:
     """The log is as long as it was when it was read: by its length nothing is to be seen."""
     ClaimLog(View(topic)).claim([claim(0), claim(1)])
@@ -160,6 +192,25 @@ def test_claims_on_records_that_the_target_may_have_lost_are_not_written_again(t
     writer.forget((TOPIC_ID, 8), 0)
 
 
+@pytest.mark.parametrize(("end", "left"), [(0, []), (EACH, [claim(0)])], ids=["none", "those before the cut"])
+def test_a_cut_that_leaves_nothing_to_write_again_is_told_once(
+    topic: Topic, home: int, end: int, left: list[Claim]
+) -> None:
+    writer = ClaimLog(View(topic), 4, remembers=True)
+    writer.claim([claim(0)])
+    writer.claim([claim(1)])
+    writer.forget(HERE, end)
+    topic.cut(home, 1)
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    writer.look_for_cuts()
+    assert not writer.take_cut()
+    topic.cut(home, 0)
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    assert known(ClaimLog(View(topic))) == left
+
+
 def test_a_writer_remembers_no_more_than_it_may() -> None:
     own = OwnRecords()
     large = b"x" * (KEPT_BYTES // 4)
@@ -198,20 +249,22 @@ class Fetched:
 
 
 @pytest.mark.parametrize(
-    ("answer", "at"),
+    ("answer", "place"),
     [
-        ({"diverging": (3, 6)}, 6),
-        ({"high_watermark": 8}, 8),
-        ({"error": ErrorCode.OFFSET_OUT_OF_RANGE, "log_start_offset": -1}, 3),
+        ({"diverging": (3, 6)}, LogPlace(6, 3)),
+        ({"high_watermark": 8}, LogPlace(8)),
+        ({"error": ErrorCode.OFFSET_OUT_OF_RANGE, "log_start_offset": -1}, LogPlace(3)),
     ],
     ids=["where the logs part", "an end below, from brokers that don't tell", "an offset that it has not"],
 )
-def test_an_answer_tells_that_the_log_was_cut(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], at: int) -> None:
+def test_an_answer_tells_that_the_log_was_cut(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], place: LogPlace
+) -> None:
     fetched = Fetched(monkeypatch, **answer)
     for look in (fetched.log.read_on, fetched.log.see_whole):
         with pytest.raises(LogCut) as cut:
             look(0, LogPlace(9, 4))
-        assert cut.value.at == at
+        assert cut.value.place == place
     assert fetched.asked == [4, 4]
 
 

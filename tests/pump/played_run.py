@@ -90,6 +90,11 @@ class PlayedReportChannel:
 
     def __init__(self, reports: list[FlowReport]) -> None:
         self.report = reports.append
+        self.gap = False
+
+    def take_gap(self) -> bool:
+        gap, self.gap = self.gap, False
+        return gap
 
     def close(self, _: float) -> None:
         """All was told."""
@@ -139,7 +144,8 @@ class PlayedRun:
         monkeypatch.setattr(Dialer, "dial_source", lambda _, connection: self._dial_source(connection))
         monkeypatch.setattr(Dialer, "dial_target", lambda _, connection: self._dial_target(connection))
         monkeypatch.setattr(pump_module, "ControlChannel", lambda *_: PlayedControlChannel())
-        monkeypatch.setattr(pump_module, "ReportChannel", lambda _: PlayedReportChannel(self.reports))
+        self.report_channel = PlayedReportChannel(self.reports)
+        monkeypatch.setattr(pump_module, "ReportChannel", lambda _: self.report_channel)
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
         flow = FlowConfig(source=source, target=target, fetch=FetchConfig(isolation_level=isolation))
         routes = tuple(RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in partitions)

@@ -84,3 +84,7 @@ def test_partitions_at_rest_are_neither_reported_nor_looked_at(
     running.pump.control(ControlState())
     running.run.report()
     assert len(looks) == 3, "an operator's word may change each of them"
+    running.report_channel.gap = True
+    running.run.report()
+    assert {one.records for one in running.reports[-1].receipts} == {40}, "the driver lacks a report"
+    assert (len(running.reports[-1].receipts), running.reports[-1].lag) == (3, 0)

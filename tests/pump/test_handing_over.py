@@ -442,6 +442,19 @@ def test_a_partition_that_is_left_alone_is_released_at_once(make: Make) -> None:
     assert run.is_leaving(0)
 
 
+def test_a_released_partitions_receipt_is_told_again_after_a_gap_in_the_reports(make: Make) -> None:
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(task=NO_TASK))
+    run.turn_until(lambda: not run.copy_of(0).queue)
+    run.acknowledge(1, {})
+    run.turn_until(lambda: len(run.pump.copies) == 2)
+    for gap in (False, True):
+        run.report_channel.gap = gap
+        run.run.report()
+        assert [receipt.partition for receipt in run.reports[-1].receipts if receipt.released] == [0]
+
+
 def come_back(run: PlayedRun, done: DoneTopic | None = None) -> PartitionCopy:
     """Have partition 0 go away and come back; return its former copy."""
     run.turn_until(lambda: run.sent == set(LEADERS))

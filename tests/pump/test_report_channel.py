@@ -56,6 +56,35 @@ def test_reports_are_kept_until_they_are_sent(monkeypatch: pytest.MonkeyPatch) -
     assert sent == [1, 2, 3]
 
 
+def test_a_gap_in_the_reports_is_told_once_the_topic_takes_reports_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later reports tell changes only: a receipt that was given up would never be told again."""
+    tried, arrived, is_back = threading.Semaphore(0), threading.Event(), threading.Event()
+    sent: list[int] = []
+
+    def publish(_: TopicLog, reports: Iterable[FlowReport]) -> None:
+        tried.release()
+        if not is_back.is_set():
+            raise ConnectionError("no leader")
+        sent.extend(each.records for each in reports)
+        arrived.set()
+
+    monkeypatch.setattr(report_channel, "publish", publish)
+    monkeypatch.setattr(report_channel, "_RETRY_S", 0.001)
+    monkeypatch.setattr(report_channel, "_WAIT_S", 0.001)
+    monkeypatch.setattr(report_channel, "_MOST_UNSENT", 2)
+    channel = ReportChannel(FLOW)
+    for records in (1, 2, 3):
+        channel.report(report(records))
+    for _ in range(5):
+        assert tried.acquire(timeout=10)
+    assert not channel.take_gap(), "nothing would arrive yet"
+    is_back.set()
+    wait_for(arrived)
+    channel.close(10)
+    assert sent == [2, 3]
+    assert (channel.take_gap(), channel.take_gap()) == (True, False)
+
+
 def test_a_receipts_leader_that_hangs_keeps_no_pump_from_hearing_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging, released = threading.Event(), threading.Event()
 

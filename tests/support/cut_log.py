@@ -68,6 +68,8 @@ class View(TopicLog):
     def append_all(self, entries: Mapping[int, Sequence[Entry]]) -> dict[int, LogPlace]:
         places = {}
         for partition, listed in entries.items():
+            if not listed:
+                continue
             self._topic.asked.append("produce")
             self._known[partition] = epoch = self._topic.epochs[partition]
             self._topic.entries[partition] += [(epoch, entry) for entry in listed]
@@ -83,4 +85,4 @@ class View(TopicLog):
             return
         end = sum(epoch <= place.epoch for epoch, _ in entries)
         if end < place.offset:
-            raise LogCut(self.topic, partition, end)
+            raise LogCut(self.topic, partition, LogPlace(end, entries[end - 1][0] if end else -1))

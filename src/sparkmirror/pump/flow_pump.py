@@ -433,6 +433,10 @@ class FlowPump:
         """Return what has changed since the last call, as `FlowReports.news` does."""
         return self._reports.news(self._control, all_again=all_again)
 
+    def tell_again(self) -> None:
+        """Have the next news tell all, as `FlowReports.tell_again` does."""
+        self._reports.tell_again()
+
     def lines(self) -> list[LineFigures]:
         """Return what is known and chosen about the lines to brokers."""
         return [*self.sources.lines(), *self._targets.lines()]

@@ -101,6 +101,15 @@ class FlowReports:
         waiting = min(self._reasons.values(), default="")
         return FlowNews(changed, self._lag, waiting, sum(copy.waiting_records for copy in self.touched))
 
+    def tell_again(self) -> None:
+        """Have the next news tell each partition's receipt: the driver lacks some."""
+        present = {copy.route.source for copy in self._copies.all}
+        self._left_untold = [receipt for source, receipt in self._left.items() if source not in present]
+        self._told.clear()
+        self._reasons.clear()
+        self._lag = 0
+        self.touched.update(self._copies.all)
+
     def receipts(self, control: ControlState | None) -> list[Receipt]:
         """Return each partition's present receipt; `control` is None if not read yet.
 

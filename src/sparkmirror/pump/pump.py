@@ -117,6 +117,8 @@ class _PumpRun:
     def report(self, *, ended: bool = False) -> None:
         ended = ended or self._end_told
         flow, tally = self.flow_pump, self.flow_pump.tally
+        if self._reports.take_gap():
+            flow.tell_again()
         news = flow.news(all_again=ended)
         report = FlowReport(
             epoch=self._order.epoch,

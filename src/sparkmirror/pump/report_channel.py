@@ -34,6 +34,9 @@ class ReportChannel:
         self._reports: queue.SimpleQueue[FlowReport] = queue.SimpleQueue()
         self._unsent: deque[FlowReport] = deque(maxlen=_MOST_UNSENT)
         """Reports that could not be published yet; the oldest are given up first."""
+        self._gave_up = False
+        self._gap = threading.Event()
+        """Set once a report is published after others were given up."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"report channel {flow.name}", daemon=True)
         self._thread.start()
@@ -41,6 +44,12 @@ class ReportChannel:
     def report(self, report: FlowReport) -> None:
         """Have a report sent soon; never blocks."""
         self._reports.put(report)
+
+    def take_gap(self) -> bool:
+        """Return True once the topic lacks reports that were given up."""
+        gap = self._gap.is_set()
+        self._gap.clear()
+        return gap
 
     def close(self, timeout_s: float) -> None:
         """Send the remaining reports, and stop."""
@@ -61,11 +70,18 @@ class ReportChannel:
 
     def _take(self, timeout_s: float) -> None:
         with suppress(queue.Empty):
-            self._unsent.append(self._reports.get(timeout=timeout_s))
+            self._keep(self._reports.get(timeout=timeout_s))
+
+    def _keep(self, report: FlowReport) -> None:
+        self._gave_up |= len(self._unsent) == _MOST_UNSENT
+        self._unsent.append(report)
 
     def _send(self) -> None:
         while not self._reports.empty():
-            self._unsent.append(self._reports.get())
+            self._keep(self._reports.get())
         if self._unsent:
             publish(self._receipts, self._unsent)
             self._unsent.clear()
+            if self._gave_up:
+                self._gave_up = False
+                self._gap.set()

@@ -66,12 +66,12 @@ class LogUnavailable(ClusterTrouble):
 class LogCut(LogUnavailable):
     """Error for a log that lacks records which were read from it, or acknowledged.
 
-    An unclean leader election cut the log at `at`.
+    An unclean leader election cut the log at `place`.
     """
 
-    def __init__(self, topic: str, partition: int, at: int) -> None:
-        self.at = at
-        super().__init__(topic, f"partition {partition} lost its records from offset {at} on", 0)
+    def __init__(self, topic: str, partition: int, place: LogPlace) -> None:
+        self.place = place
+        super().__init__(topic, f"partition {partition} lost its records from offset {place.offset} on", 0)
 
 
 class LogPlace(NamedTuple):
@@ -176,13 +176,14 @@ class TopicLog:
 
     def _not_cut(self, partition: int, place: LogPlace, part: FetchedPartition) -> None:
         if part.diverging is not None:
-            raise LogCut(self.topic, partition, part.diverging[1])
+            epoch, end = part.diverging
+            raise LogCut(self.topic, partition, LogPlace(end, epoch))
         if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = self._log_start(partition)
             if place.offset >= start:
-                raise LogCut(self.topic, partition, start)
+                raise LogCut(self.topic, partition, LogPlace(start))
         elif 0 <= part.high_watermark < place.offset:
-            raise LogCut(self.topic, partition, part.high_watermark)
+            raise LogCut(self.topic, partition, LogPlace(part.high_watermark))
 
     def _append(self, batches: Mapping[int, memoryview]) -> dict[int, int]:
         """Append a batch to each partition; return the offsets by partition."""
