@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.receipts import receipt
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.mirror.engine.flow_view import FlowView
+from sparkmirror.mirror.engine import lag_monitor
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.mirror.engine.forecast import WINDOW_S, Forecast, Forecaster, LagSample
 from sparkmirror.mirror.engine.lag_monitor import LagMonitor
 
@@ -135,7 +139,7 @@ def test_each_endangered_partition_is_named_once(
         target=ClusterConfig(alias="B", bootstrap_servers=("127.0.0.1:1",)),
     )
     view, source = FlowView(), cast("Any", PlayedSource())
-    monitor = LagMonitor(flow, view, source, source, list)
+    monitor = LagMonitor(flow, view, source, source, list, lambda: True)
 
     def look(*forecasts: Forecast) -> list[str]:
         monkeypatch.setattr(Forecaster, "forecasts", lambda _: forecasts)
@@ -149,3 +153,49 @@ def test_each_endangered_partition_is_named_once(
     assert look(near, far, nearer, later) == [f"{start}bills-0 in 7 min", f"{start}carts-2 in 20 min"]
     assert view.forecast == nearer
     assert look(near, nearer, later) == []
+
+
+def test_without_the_lease_nothing_is_forecast(monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]) -> None:
+    """The process that has it copies; the receipts here stand still meanwhile."""
+    flow = FlowConfig(
+        source=ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",)),
+        target=ClusterConfig(alias="B", bootstrap_servers=("127.0.0.1:1",)),
+    )
+    now_s, acts, asked = 1_700_000_000.0, True, 0
+
+    def starts(_: object) -> Mapping[TopicPartition, int]:
+        nonlocal asked
+        asked += 1
+        return {WHERE: 0}
+
+    last = receipt(3, upstream=1_000, timestamp_ms=int(now_s * 1000))
+    view = FlowView(partitions={PartitionKey("A->B", *WHERE): PartitionView(receipt=last)})
+    source: Any = SimpleNamespace(
+        end_offsets=lambda *_, **__: {WHERE: 10_000},
+        start_offsets=starts,
+        topic_configs=lambda _: {
+            "orders": [
+                SimpleNamespace(name="cleanup.policy", value="delete"),
+                SimpleNamespace(name="retention.ms", value=str(HOUR_MS)),
+            ]
+        },
+    )
+    monkeypatch.setattr(lag_monitor, "time", SimpleNamespace(time=lambda: now_s))
+    monitor = LagMonitor(flow, view, source, source, lambda: [WHERE], lambda: acts)
+
+    def look() -> list[str]:
+        nonlocal now_s
+        for _ in range(8):
+            now_s += 5
+            monitor.look()
+        return lines()
+
+    assert len(look()) == 1
+    assert view.forecast is not None
+    acts, asked = False, 0
+    assert look() == []
+    assert view.forecast is None
+    assert asked == 0
+    assert view.source_ends == {WHERE: 10_000}
+    acts = True
+    assert len(look()) == 1
