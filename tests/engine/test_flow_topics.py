@@ -15,11 +15,14 @@ from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.mirror.engine import flow_topics
 from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.completion import Completion
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
 from sparkmirror.mirror.engine.flow_topics import FlowTopics, TargetTopic
 from sparkmirror.mirror.engine.flow_view import PartitionView
 from sparkmirror.mirror.engine.order_book import OrderBook
 from sparkmirror.mirror.engine.queried_topics import QueriedTopics
 from sparkmirror.mirror.engine.turn_watch import TurnWatch
+from sparkmirror.mirror.sync.topics import TopicSync
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.pump.messages.moves import MOST_MOVES, RouteMove
 
@@ -209,3 +212,30 @@ def test_a_pattern_that_matches_nothing_is_logged_once(
     played.topics.sync(IDENTITY)
     assert [pattern.pattern for pattern in played.topics.matches.unmatched] == ["t", "slip;"]
     assert lines() == ["flow A->B: topics: nothing matches topics = t"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing"),
+    [
+        ({"turn": "second"}, []),
+        ({"topics_exclude": ("t",)}, ["topics.exclude leaves out every topic that topics matches: t matches t"]),
+        ({"topics": ("u",)}, ["no topic of A matches topics = u"]),
+    ],
+    ids=["turn", "exclude", "topics"],
+)
+def test_what_a_flow_without_a_topic_owes_with_once(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], missing: list[str]
+) -> None:
+    """Topics that wait for their turn owe nothing; else the line has the true reason."""
+    PlayedFlow(monkeypatch)
+    nothing = TopicSync(mirrored=(), created=(), grown=(), refused={}, at_source=frozenset({"t"}))
+    monkeypatch.setattr(flow_topics, "TopicDuty", lambda *_: SimpleNamespace(sync_once=lambda: nothing))
+    flow = FlowConfig(source=SOURCE, target=TARGET, **{"topics": ("t",), **settings})
+    driver = FlowDriver(flow, "i", use_lease=False, once=True)
+    driver.topics.open(cast("Any", SimpleNamespace(end_offsets=lambda *_, **__: {})), cast("Any", None))
+    monkeypatch.setattr(driver.topics.takeover, "look", lambda *_, **__: None)
+    monkeypatch.setattr(driver.reports.loss_watch, "read", lambda: None)
+    driver.topics.sync(IDENTITY)
+    completion = Completion()
+    completion.finish(driver)
+    assert completion.missing(driver) == [f"A->B: {line}" for line in missing]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.receipts import receipt
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine import lag_monitor
 from sparkmirror.mirror.engine.assignment import PartitionKey
 from sparkmirror.mirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.mirror.engine.forecast import WINDOW_S, Forecast, Forecaster, LagSample
 from sparkmirror.mirror.engine.lag_monitor import LagMonitor
-from sparkmirror.pump.messages.orders import Receipt
 
 HOUR_MS = 3_600_000
 WHERE = ("orders", 3)
@@ -122,18 +124,10 @@ def test_its_words() -> None:
 
 
 class PlayedSource:
-    """A source at which nothing lags, unless ends are told."""
-
-    ends: Mapping[TopicPartition, int] = {}
+    """A source at which nothing lags."""
 
     def end_offsets(self, *_: object, **__: object) -> Mapping[TopicPartition, int]:
-        return self.ends
-
-    def start_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        return dict.fromkeys(partitions, 0)
-
-    def topic_configs(self, topics: Iterable[str]) -> Mapping[str, tuple[()]]:
-        return dict.fromkeys(topics, ())
+        return {}
 
 
 def test_each_endangered_partition_is_named_once(
@@ -161,19 +155,46 @@ def test_each_endangered_partition_is_named_once(
     assert look(near, nearer, later) == []
 
 
-def test_no_loss_is_foreseen_from_the_reports_of_an_earlier_term(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process copies now, and how far is not known here."""
-    side = ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",))
-    flow = FlowConfig(source=side, target=side.model_copy(update={"alias": "B"}))
-    view, source, noted = FlowView(), cast("Any", PlayedSource()), list[set[TopicPartition]]()
-    receipt = Receipt(
-        flow="A->B", source_topic="orders", target_topic="A.orders", partition=3, state="running", upstream=10
+def test_without_the_lease_nothing_is_forecast(monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]) -> None:
+    """The process that has it copies; the receipts here stand still meanwhile."""
+    flow = FlowConfig(
+        source=ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",)),
+        target=ClusterConfig(alias="B", bootstrap_servers=("127.0.0.1:1",)),
     )
-    view.partitions[PartitionKey("A->B", *WHERE)] = PartitionView(receipt=receipt)
-    monkeypatch.setattr(source, "ends", {WHERE: 100})
-    monkeypatch.setattr(Forecaster, "note", lambda _, samples: noted.append(set(samples)))
-    own = [True, False]
-    monitor = LagMonitor(flow, view, source, source, list, own.pop)
-    monitor.look()
-    monitor.look()
-    assert noted == [set(), {WHERE}]
+    now_s, acts, asked = 1_700_000_000.0, True, 0
+
+    def starts(_: object) -> Mapping[TopicPartition, int]:
+        nonlocal asked
+        asked += 1
+        return {WHERE: 0}
+
+    last = receipt(3, upstream=1_000, timestamp_ms=int(now_s * 1000))
+    view = FlowView(partitions={PartitionKey("A->B", *WHERE): PartitionView(receipt=last)})
+    source: Any = SimpleNamespace(
+        end_offsets=lambda *_, **__: {WHERE: 10_000},
+        start_offsets=starts,
+        topic_configs=lambda _: {
+            "orders": [
+                SimpleNamespace(name="cleanup.policy", value="delete"),
+                SimpleNamespace(name="retention.ms", value=str(HOUR_MS)),
+            ]
+        },
+    )
+    monkeypatch.setattr(lag_monitor, "time", SimpleNamespace(time=lambda: now_s))
+    monitor = LagMonitor(flow, view, source, source, lambda: [WHERE], lambda: acts)
+
+    def warnings() -> int:
+        nonlocal now_s
+        for _ in range(8):
+            now_s += 5
+            monitor.look()
+        assert (view.forecast is not None) is acts
+        return len(lines())
+
+    assert warnings() == 1
+    acts, asked = False, 0
+    assert warnings() == 0
+    assert asked == 0
+    assert view.source_ends == {WHERE: 10_000}
+    acts = True
+    assert warnings() == 1

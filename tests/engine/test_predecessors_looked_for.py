@@ -16,7 +16,6 @@ from test_rival_views import driver_of
 from tests.support import mirror_process as mp
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
-from sparkmirror.mirror.engine.completion import Completion
 from sparkmirror.mirror.engine.flow_driver import FlowDriver
 from sparkmirror.mirror.engine.mirror import Mirror
 from sparkmirror.mirror.engine.predecessors import Predecessors
@@ -166,24 +165,3 @@ def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over() -> None:
     assert feared_after(0, unclean=True)
     assert feared_after(GRACE_S - 1, unclean=False)
     assert not feared_after(1, unclean=False)
-
-
-def test_topics_that_wait_for_their_turn_are_not_told_as_missing() -> None:
-    """With `once` nothing is owed of them; outside, the flow waits for its turn."""
-
-    def told(*waiting: str) -> list[str]:
-        source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
-        topics = SimpleNamespace(owed={}, done_topics=SimpleNamespace(released={}), waiting=waiting)
-        driver = SimpleNamespace(
-            name="a->b",
-            flow=FlowConfig(source=source, target=target, topics=("orders",)),
-            topics=topics,
-            partitions=dict,
-            reports=SimpleNamespace(loss_watch=SimpleNamespace(read=lambda: None)),
-        )
-        completion = Completion()
-        completion.finish(cast("FlowDriver", driver))
-        return completion._notes["a->b"]  # noqa: SLF001 - the lines before losses are added
-
-    assert told() == ["a->b: no topic of the source matches topics=orders"]
-    assert told("orders") == []

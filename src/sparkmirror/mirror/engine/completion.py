@@ -37,10 +37,9 @@ class Completion:
                 f"{driver.name}: the loss ledger can't be read, so losses are not known: {error}"
             )
         topics = driver.topics
-        is_idle = topics.owed or topics.done_topics.released or topics.waiting
-        if driver.flow.copies and not driver.partitions() and not is_idle:
-            patterns = ",".join(driver.flow.topics)
-            self._notes[driver.name].append(f"{driver.name}: no topic of the source matches topics={patterns}")
+        nothing = topics.matches.nothing  # topics that wait for their turn match
+        if nothing and not driver.partitions() and not topics.owed and not topics.done_topics.released:
+            self._notes[driver.name].append(f"{driver.name}: {nothing}")
 
     def is_finished(self, flow: str) -> bool:
         return flow in self._finished

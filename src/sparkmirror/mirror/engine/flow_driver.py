@@ -160,7 +160,7 @@ class FlowDriver:
         )
         self._opened = _OpenedFlow(
             Duties(self.name, duties.schedules(), self.acts),
-            LagMonitor(self.flow, self.view, source, target, self._watched, self.leadership.is_active, self._late),
+            LagMonitor(self.flow, self.view, source, target, self._watched, self.acts, self._late),
         )
 
     def _connect(self, side: ClusterConfig, timeout_s: float) -> ClusterAdmin:
@@ -230,7 +230,7 @@ class FlowDriver:
         return self.leadership.held()
 
     def acts(self) -> bool:
-        """True if duties may act: topics are known, and receipts are of this term."""
+        """True if duties may act: topics are known, and all receipts are of this term."""
         return self.topics.synced and self.leadership.is_active()
 
     def become_active(self) -> None:

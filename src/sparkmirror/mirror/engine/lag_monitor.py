@@ -46,20 +46,20 @@ class LagMonitor:
         source: ClusterAdmin,
         target: ClusterAdmin,
         partitions: Callable[[], Iterable[TopicPartition]],
-        has_reports: Callable[[], bool],
+        acts: Callable[[], bool],
         late: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]] = lambda _: {},
     ) -> None:
         """Prepare the monitor; `partitions` returns the source partitions to ask for.
 
-        `has_reports` returns False while the view's reports may be outdated. `late` takes the source's ends, and
-        returns `FlowView.late`.
+        While `acts` returns False, the receipts are of a former term, and nothing is forecast. `late` takes the
+        source's ends, and returns `FlowView.late`.
         """
         self._flow = flow
         self._view = view
         self._source = source
         self._target = target
         self._partitions = partitions
-        self._has_reports = has_reports
+        self._acts = acts
         self._late = late
         self._leaders = KnownLeaders()
         self._transactions = TransactionWatch(source) if flow.fetch.isolation_level == "read_committed" else None
@@ -82,7 +82,7 @@ class LagMonitor:
 
         These are log starts and last stable offsets. Raises `ClusterUnreachable`.
         """
-        views = list(self._view.partitions.items()) if self._has_reports() else []
+        views = list(self._view.partitions.items()) if self._acts() else []
         receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
         ends = self._source.end_offsets(self._partitions(), known=self._leaders)
         lagging = {

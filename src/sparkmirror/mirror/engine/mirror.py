@@ -45,9 +45,9 @@ These turns translate the groups.
 """
 
 STAND_BY_SESSIONS = 5
-"""Session timeouts to wait for the lease with `once`, from the start or its loss on.
+"""Session timeouts to wait for the lease with `once`.
 
-A dead holder is replaced within one.
+They count from the start, or from the lease's loss. A dead holder is replaced within one.
 """
 
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
