@@ -89,6 +89,38 @@ def test_a_reader_writes_again_what_it_has_read_and_finds_no_more(topic: Topic, 
     assert known(reader) == [claim(0), claim(1), claim(2)]
 
 
+@pytest.mark.parametrize("failing", ["read_on", "append_all"])
+def test_a_reader_keeps_the_claims_it_has_read_until_they_are_written_again(
+    topic: Topic, home: int, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    ClaimLog(View(topic)).claim([claim(number) for number in range(6)])
+    view = View(topic)
+    reader = ClaimLog(view)
+    known(reader)
+    topic.cut(home, 4)
+    tries = iter([None] * (2 if failing == "read_on" else 0))  # the cut is seen, and a part is read again
+    works = getattr(view, failing)
+
+    def fails(*given: Any) -> Any:
+        if next(tries, LogUnavailable) is not None:
+            raise LogUnavailable("topic", "it has no leader", ErrorCode.LEADER_NOT_AVAILABLE)
+        return works(*given)
+
+    monkeypatch.setattr(view, failing, fails)
+    for _ in range(2):
+        with pytest.raises(LogUnavailable, match="no leader"):
+            reader.refresh([HERE])
+    assert reader.take_cut() == {home}
+    ClaimLog(View(topic)).revise([replace(claim(0), confirmed=True)], [claim(1), claim(4)])
+    monkeypatch.undo()
+    reader.refresh([HERE])
+    left = [claim(2), claim(3), replace(claim(0), confirmed=True), claim(5)]
+    assert not reader.take_cut()
+    assert sorted(known(reader), key=lambda one: one.sequence) == sorted(left, key=lambda one: one.sequence)
+    assert len(topic.entries[home]) == 4 + 3 + 1
+    assert len(known(ClaimLog(View(topic)))) == 4
+
+
 def test_a_claim_that_came_where_the_log_was_cut_is_not_passed_over(topic: Topic, home: int) -> None:
     """The log is as long as it was when it was read: by its length nothing is to be seen."""
     ClaimLog(View(topic)).claim([claim(0), claim(1)])

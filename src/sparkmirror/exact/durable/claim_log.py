@@ -66,6 +66,8 @@ class ClaimLog:
         self._own: dict[int, OwnRecords] = defaultdict(OwnRecords)
         """Newest own records in each home partition."""
         self._cut: set[int] = set()
+        self._rescued: dict[int, dict[tuple[bytes, int, ClaimKey], Claim]] = defaultdict(dict)
+        """Claims read before their home was cut, until the lost are written again."""
         self._claims: dict[TargetPartition, dict[ClaimKey, Claim]] = defaultdict(dict)
         self._floors: dict[TargetPartition, int] = {}
         """Sequences below which claims are not in memory.
@@ -285,14 +287,18 @@ class ClaimLog:
 
     def _read_home(self, home: int) -> None:
         """Read news in a home partition, or the whole partition if its log was cut."""
-        try:
-            self._read_on(home)
-        except LogCut as cut:
-            known = self._forget_home(home)
-            retracted = self._read_on(home)
-            lost = [claim for claim in known if self._lacks(claim) and _retracted(claim) not in retracted]
-            self._note_cut(home, cut, f"{len(lost)} claims that were read before are written again")
-            self._write(lost)
+        if home not in self._rescued:
+            try:
+                self._read_on(home)
+            except LogCut as cut:
+                self._note_cut(home, cut, "lost claims that were read before are written again")
+            else:
+                return
+        known = self._rescued[home]
+        known |= {_name(claim): claim for claim in self._forget_home(home)}
+        retracted = self._read_on(home)
+        self._write(claim for claim in known.values() if self._lacks(claim) and _retracted(claim) not in retracted)
+        del self._rescued[home]
 
     def _read_on(self, home: int) -> set[Retracted]:
         """Read what is new in a home partition; return the retractions among it."""
@@ -308,7 +314,7 @@ class ClaimLog:
 
     def _forget_home(self, home: int) -> list[Claim]:
         """Forget all that was read in a home partition; return its claims."""
-        del self._read_to[home]
+        self._read_to.pop(home, None)
         known: list[Claim] = []
         for partition in [partition for partition in self._claims if self.home(partition) == home]:
             known += self._claims.pop(partition).values()
