@@ -67,7 +67,7 @@ class ClaimLog:
         """Newest own records in each home partition."""
         self._cut: set[int] = set()
         self._rescued: dict[int, dict[tuple[bytes, int, ClaimKey], Claim]] = defaultdict(dict)
-        """Claims read before a cut of their home, by name, until those lost are written again."""
+        """Claims read before their home was cut, until the lost are written again."""
         self._claims: dict[TargetPartition, dict[ClaimKey, Claim]] = defaultdict(dict)
         self._floors: dict[TargetPartition, int] = {}
         """Sequences below which claims are not in memory.
