@@ -41,8 +41,8 @@ class TailUnread(ClusterTrouble):
 
     def __init__(self, topic: str, partition: int, code: int, cluster: str = "") -> None:
         self.code = code
-        where = f"cluster {cluster}: " if cluster else ""
-        super().__init__(f"{where}{topic}-{partition}: the tail of the log can't be read ({error_name(code)})")
+        prefix = f"cluster {cluster}: " if cluster else ""
+        super().__init__(f"{prefix}{topic}-{partition}: the tail of the log can't be read ({error_name(code)})")
 
 
 def each_readable(
