@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.errors import ClusterUnreachable, RecordsGone
+from sparkmirror.errors import ClusterUnreachable, ConfigError, RecordsGone
 from sparkmirror.kafka.cluster.client import PartitionLeader, TopicLeaders
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -133,6 +133,22 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(source_logs, "topic_configs", lambda _, names, __: {name: {} for name in names})
     monkeypatch.setattr(source_logs, "_PAUSE_S", 0.0)
     return made
+
+
+def test_at_read_committed_a_stream_by_time_begins_at_the_last_stable_offset_at_most(cluster: Cluster) -> None:
+    """A record of that time behind it is none to be read yet, and none that is gone."""
+    given = {"startingTimestamp": "5", "kafka.isolation.level": "read_committed"}
+    asked = plan(startingOffsetsByTimestampStrategy="latest", **given)
+    start = asked.first()
+    assert start == {"t": {"0": 10}}
+    end = asked.next_end(start)
+    assert asked.ranges(start, end) == []
+    cluster.ends[True] = 20
+    (later,) = asked.ranges(end, asked.next_end(end))
+    assert (later.first, later.end) == (10, 20)
+    cluster.ends[True] = 10
+    with pytest.raises(ConfigError, match="t-0 has no record to be read since 5 ms"):
+        plan(**given).first()
 
 
 @pytest.mark.parametrize("topic", ["u", "t"])

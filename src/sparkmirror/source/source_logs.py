@@ -133,7 +133,7 @@ class SourceLogs:
 
     def _listed(self, partitions: tuple[TopicPartition, ...], at: int) -> Offsets:
         def ask() -> Offsets:
-            committed = self._options.read_committed and at == LATEST
+            committed = self._options.read_committed and at != EARLIEST
             offsets = offsets_by_leader(self._client, partitions, at, read_committed=committed)
             if missing := sorted(set(partitions) - set(offsets)):
                 topic, partition = missing[0]
@@ -169,7 +169,7 @@ class SourceLogs:
             topic, partition = later[0]
             raise refused(
                 place.key,
-                f"{topic}-{partition} has no record since {times[later[0]]} ms; with"
+                f"{topic}-{partition} has no record to be read since {times[later[0]]} ms; with"
                 " startingOffsetsByTimestampStrategy = latest such partitions begin at their end",
             )
         return offsets | self.latest(later)
