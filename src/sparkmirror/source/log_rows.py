@@ -71,7 +71,7 @@ def _described(batches: Iterable[LogBatch], asked: OffsetRange, names: list[str]
     """Yield a row for each batch that begins in the range, with these columns."""
     values: list[tuple[object, ...]] = []
     for header, view in batches:
-        if header.base_offset < asked.first:
+        if not asked.first <= header.base_offset < asked.end:
             continue
         old = header.magic != MAGIC
         stamps = (None, None) if old else (header.base_timestamp * 1000, header.max_timestamp * 1000)

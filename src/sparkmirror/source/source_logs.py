@@ -116,6 +116,13 @@ class SourceLogs:
         self._topics = {name: topic for name, topic in there.items() if not topic.error}
         return dict(self._topics)
 
+    def gone(self, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Return the partitions that are no more; ranges stay in topics of earlier looks."""
+        wanted = set(partitions)
+        names = sorted({topic for topic, _ in wanted})
+        topics = self._asked(lambda: self._client.metadata(names)) if names else {}
+        return {at for at in wanted if _is_gone(topics[at[0]], at[1])}
+
     def log_end(self, at: TopicPartition) -> int:
         """Return where the leader's log ends, perhaps above the high watermark."""
         leader = self._topics[at[0]].partitions[at[1]].leader
@@ -126,7 +133,7 @@ class SourceLogs:
 
     def _listed(self, partitions: tuple[TopicPartition, ...], at: int) -> Offsets:
         def ask() -> Offsets:
-            committed = self._options.read_committed and at == LATEST
+            committed = self._options.read_committed and at != EARLIEST
             offsets = offsets_by_leader(self._client, partitions, at, read_committed=committed)
             if missing := sorted(set(partitions) - set(offsets)):
                 topic, partition = missing[0]
@@ -162,7 +169,7 @@ class SourceLogs:
             topic, partition = later[0]
             raise refused(
                 place.key,
-                f"{topic}-{partition} has no record since {times[later[0]]} ms; with"
+                f"{topic}-{partition} has no record to be read since {times[later[0]]} ms; with"
                 " startingOffsetsByTimestampStrategy = latest such partitions begin at their end",
             )
         return offsets | self.latest(later)
@@ -203,6 +210,10 @@ class SourceLogs:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _is_gone(topic: TopicLeaders, partition: int) -> bool:
+    return partition not in topic.partitions if not topic.error else topic.error in _MISSING
 
 
 def _see_that_all_are_there(

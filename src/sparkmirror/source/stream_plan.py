@@ -77,11 +77,16 @@ class StreamPlan:
         Raises `RecordsGone` for a log that is away, or shorter than `start`.
         """
         begins, ends = self._bounds(start, end)
-        for topic, partition in sorted(set(begins) - set(ends)):
-            lose(self._options, f"{topic}-{partition} is no more; the stream was at {begins[topic, partition]}")
-        earliest = self._logs.earliest(ends)
+        parts = {at: last for at, last in ends.items() if begins.get(at) != last}
+        gone = (begins.keys() - ends.keys()) | self._logs.gone(parts)
+        for topic, partition in sorted(gone):
+            came_to = begins.get((topic, partition), "its start")
+            lose(self._options, f"{topic}-{partition} is no more; the stream was at {came_to}")
+        earliest = self._logs.earliest(parts.keys() - gone)
         made = []
-        for at, last in sorted(ends.items()):
+        for at, last in sorted(parts.items()):
+            if at in gone:
+                continue
             first, name = begins.get(at, earliest[at]), f"{at[0]}-{at[1]}"
             if last < first:
                 lose(self._options, f"{name} ends at {last}, and the stream was at {first}")

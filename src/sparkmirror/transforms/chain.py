@@ -87,6 +87,7 @@ class Chain:
                 return None
             try:
                 changed = link.apply(changed)
-            except UnfitRecord as error:
-                raise TransformFailed(link.name, record.topic, record.partition, record.offset, str(error)) from None
+            except (UnfitRecord, RecursionError) as error:
+                why = str(error) if isinstance(error, UnfitRecord) else "its JSON is nested too deeply"
+                raise TransformFailed(link.name, record.topic, record.partition, record.offset, why) from None
         return changed

@@ -29,7 +29,7 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 def decoded(content: bytes | None) -> Data:
     """Read JSON; None for null, for no bytes and for a tombstone.
 
-    Text after the first value is ignored. Raises `UnfitRecord` for bytes that aren't JSON.
+    Text after the first value is ignored. Raises `UnfitRecord` for bytes that aren't JSON, and `RecursionError`.
     """
     if content is None:
         return None
@@ -41,8 +41,6 @@ def decoded(content: bytes | None) -> Data:
         return None
     try:
         return _read(text)
-    except RecursionError:
-        raise UnfitRecord("its JSON is nested too deeply") from None
     except ValueError:
         pass
     try:
@@ -57,10 +55,7 @@ def encoded(data: Data) -> bytes | None:
     """Write JSON without blanks; a null by itself becomes a tombstone, as in Java."""
     if data is None:
         return None
-    try:
-        return _written(data).encode()
-    except RecursionError:
-        raise UnfitRecord("its JSON is nested too deeply") from None
+    return _written(data).encode()
 
 
 def _read(text: str) -> Data:
