@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,18 +11,22 @@ import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig, LossPolicy
 from sparkmirror.config.model import TransformQuery
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, RecordsGone
 from sparkmirror.exact.durable.losses import Loss, LossLedger
 from sparkmirror.exact.position.loss_detection import LedgerPosition, expired_loss
 from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.client import TopicLeaders
 from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.mirror.engine.completion import Completion
 from sparkmirror.mirror.engine.flow_view import FlowView
 from sparkmirror.mirror.engine.queried_topics import QueriedTopics
 from sparkmirror.mirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.queries import query_worker
-from sparkmirror.queries.query_worker import QueryWorker
-from sparkmirror.queries.source_ranges import NextRanges
+from sparkmirror.queries.plan_log import PlanLog, PlannedBatch, PlannedRange
+from sparkmirror.queries.query_worker import QueryWorker, WrittenBatch
+from sparkmirror.queries.source_ranges import NextRanges, QueriedLog
+from sparkmirror.source.source_logs import SourceLogs
 
 
 class Pauses(threading.Event):
@@ -131,3 +136,52 @@ def test_a_loss_counts_as_noted_once_it_is_in_the_ledger() -> None:
     for _ in range(2):
         worker._note(losses, ledger)  # noqa: SLF001
     assert written == losses, "the same words about another topic are another loss"
+
+
+SOURCE_ID, TARGET_ID = b"1" * 16, b"2" * 16
+BEGUN = PlannedBatch(7, {("t", 0): PlannedRange(100, 1000, SOURCE_ID.hex(), TARGET_ID.hex())})
+
+
+def a_worker() -> QueryWorker:
+    worker = QueryWorker.__new__(QueryWorker)
+    worker.name, side = "q", ClusterConfig(alias="A", bootstrap_servers=("a:1",))
+    worker._flow = FlowConfig(source=side, target=side.model_copy(update={"alias": "B"}))  # noqa: SLF001
+    return worker
+
+
+@pytest.mark.parametrize("error", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.LEADER_NOT_AVAILABLE])
+def test_a_begun_micro_batch_waits_for_a_topic_that_cant_be_seen(error: int) -> None:
+    """Only a topic that is gone has no records left to copy."""
+    logs = SourceLogs.__new__(SourceLogs)
+
+    def answer(names: Iterable[str]) -> dict[str, TopicLeaders]:
+        return {name: TopicLeaders(name, bytes(16), answered, {}) for name in names}
+
+    logs._client = SimpleNamespace(metadata=answer)  # type: ignore[assignment]  # noqa: SLF001
+    answered: int = error
+    with pytest.raises(RecordsGone, match="t is no topic of this query any more, has no leader, or can't be seen"):
+        a_worker()._demand_topics(BEGUN, {}, logs)  # noqa: SLF001
+    answered = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    a_worker()._demand_topics(BEGUN, {}, logs)  # noqa: SLF001
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_what_was_planned_of_a_topic_that_is_gone_is_not_copied(comes_back: bool) -> None:
+    """What comes back under its id is copied from there; another one tells the true place."""
+    known = QueriedLog(
+        route=PartitionPair("t", "A.t", 0),
+        topic_id=(b"3" * 16).hex(),
+        start=0,
+        end=50,
+        until=1 << 60,
+        target_topic_id=TARGET_ID,
+        target_end=100,
+    )
+    there = {("t", 0): known} if comes_back else {}
+    plans: Any = PlanLog.__new__(PlanLog)
+    plans.last_places = lambda target, before: None
+    written = WrittenBatch(appended={}, runs={}, keeps_places=True)
+    (places,) = a_worker()._places(BEGUN, BEGUN, there, written, plans)  # noqa: SLF001
+    assert (places.target, places.batch, places.upstream_end, places.runs) == ((TARGET_ID, 0), 7, 100, ())
+    plans.last_places = lambda target, before: places
+    assert plans.reached(BEGUN).ranges["t", 0].end == 100

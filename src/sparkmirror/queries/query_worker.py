@@ -311,13 +311,14 @@ class QueryWorker:
 
         The ranges of a topic that the source no longer has are lost.
         """
-        missing = sorted({at[0] for at, each in batch.ranges.items() if each.begin < each.end and at not in there})
-        if missing and (waiting := sorted(logs.topics(missing))):
+        missing = {at for at, each in batch.ranges.items() if each.begin < each.end and at not in there}
+        gone = logs.gone(missing)
+        if waiting := sorted(missing - gone):
             raise RecordsGone(
-                f"{waiting[0]} is no topic of this query any more, or has no leader, and micro-batch {batch.number:,} "
-                "with its records is begun: it waits until the topic is back"
+                f"{waiting[0][0]} is no topic of this query any more, has no leader, or can't be seen, and micro-batch "
+                f"{batch.number:,} with its records is begun: it waits until the topic is back"
             )
-        for topic in missing:
+        for topic in sorted({topic for topic, _ in gone}):
             log.warning(
                 "flow %s: query %s: the source has no topic %s any more: micro-batch %d ends without its records",
                 *self._who,
@@ -363,12 +364,14 @@ class QueryWorker:
         """
         for at, each in batch.ranges.items():
             log = there.get(at)
-            if planned.ranges[at].begin == planned.ranges[at].end or log is None or log.target_id != each.target_id:
+            if planned.ranges[at].begin == planned.ranges[at].end or (log and log.target_id != each.target_id):
                 continue
-            target = log.target_topic_id, at[1]
+            # Nothing was copied of a topic that is gone, or is another one since.
+            copied = each if log and log.topic_id == each.topic_id else each.up_to(each.begin)
+            target = bytes.fromhex(each.target_id), at[1]
             before = plans.last_places(target, batch.number)
-            appended = written.appended.get(log.route.target)
-            told = written.runs.get(log.route.target, b"") if appended is not None else b""
+            appended = written.appended.get(log.route.target) if log else None
+            told = written.runs.get(log.route.target, b"") if log and appended is not None else b""
             end = 0 if before is None else before.progress.downstream
             is_known = written.keeps_places and (before is None or before.is_known)
             if appended is not None:
@@ -384,9 +387,9 @@ class QueryWorker:
                 sequence=0 if before is None else before.sequence + before.records,
                 downstream=end,
                 runs=read_runs(told) if is_known else (),
-                upstream_end=each.end,
+                upstream_end=copied.end,
                 is_known=is_known,
-                epochs=each.epochs,
+                epochs=copied.epochs,
             )
 
     def _create_routed(self, topics: Mapping[str, MirroredTopic]) -> None:
