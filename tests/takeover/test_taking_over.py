@@ -132,7 +132,7 @@ def test_nothing_is_waited_for_when_the_topic_is_no_longer_mirrored(
 ) -> None:
     mirrored.sync((12, 12))
     monkeypatch.setattr(foreign_ends, "list_offsets", lambda *_, **__: {mirrored.route.target: ListedOffset(-1, 6)})
-    assert "can't be read (error 6)" in mirrored.look()
+    assert "can't be read (NOT_LEADER_FOR_PARTITION (6))" in mirrored.look()
     waited = mirrored.takeover.waiting
     mirrored.takeover.look(mirrored.identity, [])
     assert (waited, mirrored.takeover.waiting, mirrored.takeover.refused) == (True, False, {})
@@ -145,7 +145,7 @@ def test_a_leader_that_does_not_know_a_new_topic_yet_tells_nothing_of_it(
     mirrored.sync((12, 12))
     answer = ListedOffset(-1, 6)
     monkeypatch.setattr(foreign_ends, "list_offsets", lambda *_, **__: {mirrored.route.target: answer})
-    assert "can't be read (error 6)" in mirrored.look()
+    assert "can't be read (NOT_LEADER_FOR_PARTITION (6))" in mirrored.look()
     assert mirrored.takeover.waiting, "it is looked at again soon"
     monkeypatch.undo()
     assert mirrored.look() == ""
