@@ -55,6 +55,7 @@ class DriverOf:
         )
         self.control.done_topics = self.done_topics
         self.turns: Any = SimpleNamespace(changed=False, opposite=None)
+        self.leadership: Any = SimpleNamespace(is_active=lambda: True)
         self.newest: Any = SimpleNamespace(
             mirrored=[
                 SimpleNamespace(
