@@ -114,14 +114,14 @@ def read(content: bytes, type_: str) -> list[object]:
     """What either store makes of it; a `ConfigError` is an answer."""
     found: list[object] = []
     for reader in (read_key_store, read_trust_store):
-        began, said = time.monotonic(), ""
+        began, said = time.thread_time(), ""
         try:
             found.append(reader(config(type_), content))
         except ConfigError as error:
             said = str(error)
         assert SECRET not in said
         assert "\n" not in said
-        assert time.monotonic() - began < 5
+        assert time.thread_time() - began < 5
     return found
 
 
@@ -198,16 +198,16 @@ def test_certificates_and_keys_that_are_damaged(data: st.DataObject) -> None:
 
 
 def test_a_key_of_megabytes_takes_no_hours() -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(JksError, match="its key can't be read"):
         JksKey(bytes(3_000_000), ()).unlock(SECRET)
-    assert time.monotonic() - began < 20
+    assert time.thread_time() - began < 20
 
 
 @pytest.mark.parametrize(
     "content", [b"-" * 1_000_000, b"-----BEGIN A" * 100_000, b"-----BEGIN A-----" + b"A" * 1_000_000]
 )
 def test_text_of_megabytes_takes_no_hours(content: bytes) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     assert read(content, "PEM") == []
-    assert time.monotonic() - began < 20
+    assert time.thread_time() - began < 20

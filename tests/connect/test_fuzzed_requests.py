@@ -24,7 +24,7 @@ from sparkmirror.config import MirrorConfig
 from sparkmirror.demo.ports import free_ports
 
 SHORT, LONG = 2_000, 10_000
-LATE_S = 3.0
+LATE_S = 30.0
 GROWTH = 40_000_000
 SOURCE = connector("Source", "source:9092", "target:9092")
 

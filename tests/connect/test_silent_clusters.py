@@ -19,7 +19,7 @@ from sparkmirror.errors import ClusterUnreachable
 
 SOURCE = connector("Source", "source:9092", "target:9092")
 REQUESTS = 60
-QUICK_S = 2.0
+QUICK_S = 10.0
 OFFSETS = {
     "offsets": [{"partition": {"cluster": "a", "topic": "compared", "partition": 0}, "offset": {"offset": 5}}],
 }

@@ -74,7 +74,7 @@ def test_a_question_without_an_answer_tells_by_itself(silent: str, monkeypatch: 
 def test_one_broker_that_answers_is_enough(
     source_cluster: KafkaCluster, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_watch, "ANSWER_S", 2.0)
+    monkeypatch.setattr(cluster_watch, "ANSWER_S", 6.0)
     (port,) = free_ports(1)
     watch = watch_over(f"127.0.0.1:{port}", silent, source_cluster.bootstrap_servers)
     watch.ask()
@@ -82,7 +82,7 @@ def test_one_broker_that_answers_is_enough(
     kept = watch._connection  # noqa: SLF001
     began = time.monotonic()
     watch.ask()
-    assert time.monotonic() - began < 1.0, "who has answered is asked first"
+    assert time.monotonic() - began < 5.0, "who has answered is asked first"
     assert watch._connection is kept is not None  # noqa: SLF001
     kept.close()
     watch.ask()

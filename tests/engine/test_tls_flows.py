@@ -170,7 +170,7 @@ def test_a_run_that_can_not_begin_ends_with_one_line(
     assert (run.returncode, len(lines)) == (code, 1), run.stderr
     assert says in lines[0]
     assert "Traceback" not in run.stderr
-    assert time.monotonic() - began < 50
+    assert time.monotonic() - began < 120
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def test_there_are_as_many_as_there_can_be(ours: list[int], data: st.DataObject)
 def test_many_equal_elements_do_not_take_long() -> None:
     ours = [1] * 20_000 + [2] + [1] * 20_000
     theirs = [2] + [1] * 40_000 + [3]
-    began = time.process_time()
+    began = time.thread_time()
     assert len(align(ours, theirs)) >= 39_000
-    assert time.process_time() - began < 5
+    assert time.thread_time() - began < 5
 
 
 @pytest.mark.parametrize("kinds", [2, 8])

@@ -238,14 +238,14 @@ def test_changes_come_and_one_snapshot_is_made_for_all() -> None:
 
 
 def test_who_comes_later_is_told_at_once() -> None:
-    with served(page_router(Scripted(snapshot()), period_s=30.0)) as port, closing(Watching(port)) as first:
+    with served(page_router(Scripted(snapshot()), period_s=300.0)) as port, closing(Watching(port)) as first:
         first.next("now")
         began = time.monotonic()
         with closing(Watching(port, "kind=groups&flow=A-%3EB")) as second:
             assert second.next("rows")["rows"][0][2] == "shop"  # type: ignore[index]
         with closing(Watching(port, "kind=positions&flow=A-%3EB&of=shop")) as third:
             assert third.next("rows")["rows"][0][2:4] == ["orders", 0]  # type: ignore[index]
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
 
 
 def test_rows_that_are_seen() -> None:
@@ -273,7 +273,7 @@ def test_a_viewer_that_does_not_read_is_skipped_and_told_all_later() -> None:
             source.newest = snapshot(flow(groups=some))
             began = time.monotonic()
             quick.next("now")
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 60
 
 
 def test_too_many_watch() -> None:

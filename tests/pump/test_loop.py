@@ -113,8 +113,8 @@ def test_a_turn_waits_no_longer_than_the_next_timer(loop: Loop) -> None:
     loop.at(loop.now + 0.05, lambda: told.append(loop.now))
     started = time.monotonic()
     while not told:
-        loop.turn(6)
-    assert time.monotonic() - started < 5
+        loop.turn(60)
+    assert time.monotonic() - started < 50
 
 
 # --- messages from other threads ----------------------------------------------------------------------
@@ -126,9 +126,9 @@ def test_a_message_wakes_the_loop(loop: Loop) -> None:
     thread.start()
     started = time.monotonic()
     while not told:
-        loop.turn(6)
+        loop.turn(60)
     thread.join()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 50
     assert told == [threading.get_ident()]
 
 

@@ -104,9 +104,9 @@ def theirs(data: bytes) -> list[RawRecord] | None:
 def test_a_damaged_batch_is_refused_or_read_as_by_others(source: list[Content], data: st.DataObject) -> None:
     for content in source[:2]:
         batch = with_damage(content, data.draw)
-        began = time.monotonic()
+        began = time.thread_time()
         found = ours(batch)
-        assert time.monotonic() - began < 5
+        assert time.thread_time() - began < 5
         expected = theirs(batch)
         if found is not None and expected is not None:
             assert found == expected
@@ -154,10 +154,10 @@ def test_the_intake_sends_the_same_or_refuses(source: list[Content], codec: int,
 )
 @example(b"", b"\0" * 8 + b"\xff\xff\xff\xff" + b"\0" * 60)
 def test_whatever_bytes(junk: bytes, head: bytes) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     ours(head + junk)
     ours(mended(bytearray(head + junk)))
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])

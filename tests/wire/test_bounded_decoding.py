@@ -79,7 +79,7 @@ def test_whatever_comes_is_an_answer_or_an_error_at_once(name: str, data: st.Dat
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(frame)))
         frame[at : at + 4] = data.draw(st.sampled_from((b"\x7f\xff\xff\xff", b"\xff" * 9, b"\x80" * 4, b"")))
-    began = time.monotonic()
+    began = time.thread_time()
     tracemalloc.start()
     try:
         decode(kind, version, memoryview(frame), 0)
@@ -88,7 +88,7 @@ def test_whatever_comes_is_an_answer_or_an_error_at_once(name: str, data: st.Dat
     finally:
         taken = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
     assert taken < MEMORY_FACTOR * len(frame) + 1000 * KB  # a decoder that is made now, too
 
 
@@ -158,10 +158,10 @@ ABSURD = {
 @pytest.mark.parametrize("case", ABSURD)
 def test_a_length_that_lies_is_refused_at_once(case: str) -> None:
     kind, version, data, why = ABSURD[case]
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(ValueError, match=why):
         decode(kind, version, memoryview(data), 0)
-    assert time.monotonic() - began < 1
+    assert time.thread_time() - began < 1
 
 
 def test_only_what_may_be_null_is_none() -> None:
@@ -184,7 +184,7 @@ def test_tagged_fields_cost_no_more_than_their_bytes() -> None:
     """Kafka-python copies the rest of the answer for each: 20,000 of them took minutes."""
     group = b"\1\1\1\1" + b"\1\x63\0"  # version 5: three texts and a type, then tag 99, empty
     data = memoryview(bytes(6) + uvarint(200_001) + group * 200_000 + b"\0")
-    began = time.process_time()
+    began = time.thread_time()
     answer = decode(ListGroupsResponse, 5, data, 0)
     assert len(answer.groups) == 200_000
-    assert time.process_time() - began < 5
+    assert time.thread_time() - began < 5
