@@ -61,7 +61,7 @@ def config_of(cluster: KafkaCluster) -> ClusterConfig:
     return ClusterConfig(alias="b", bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))
 
 
-MakeLease = Callable[[], Lease]
+MakeLease = Callable[..., Lease]
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def make_lease(target_cluster: KafkaCluster, topic_name: str) -> Iterator[MakeLe
         admin.create_compacted_topic(topic_name, 1, 1)
     leases: list[Lease] = []
 
-    def make() -> Lease:
-        lease = Lease(config, f"{topic_name}-mm2", topic_name, SESSION_MS)
+    def make(session_ms: int = SESSION_MS) -> Lease:
+        lease = Lease(config, f"{topic_name}-mm2", topic_name, session_ms)
         leases.append(lease)
         lease.start()
         return lease
@@ -85,9 +85,10 @@ def make_lease(target_cluster: KafkaCluster, topic_name: str) -> Iterator[MakeLe
 
 @pytest.mark.broker
 def test_newcomers_wait_and_take_over_at_once_when_it_is_released(make_lease: MakeLease) -> None:
-    first = make_lease()
+    """Long before a session of 90 seconds would have run out."""
+    first = make_lease(90_000)
     mp.wait_for(first.held, 180, "the lease")
-    standbys = [make_lease(), make_lease()]
+    standbys = [make_lease(90_000), make_lease(90_000)]
     mp.wait_for(lambda: all(lease.elsewhere for lease in standbys), 180, "they have joined")
     watch_until = time.monotonic() + 3
     while time.monotonic() < watch_until:
@@ -101,7 +102,7 @@ def test_newcomers_wait_and_take_over_at_once_when_it_is_released(make_lease: Ma
     released = time.monotonic()
     assert not first.held()
     while not any(lease.held() for lease in standbys):
-        assert time.monotonic() - released < 4.5
+        assert time.monotonic() - released < 45
         time.sleep(0.02)
     time.sleep(1)
     assert sum(lease.held() for lease in standbys) == 1
@@ -197,14 +198,14 @@ def test_a_killed_and_a_frozen_holder_are_replaced(
         killed.kill()
         died = time.monotonic()
         wait_for_line(frozen, "held")
-        assert time.monotonic() - died < SESSION_MS / 1000 + 15
+        assert time.monotonic() - died < SESSION_MS / 1000 + 60
 
         successor = make_lease()
         time.sleep(1)
         frozen.send_signal(signal.SIGSTOP)
         stopped = time.monotonic()
         assert not successor.held()
-        mp.wait_for(successor.held, SESSION_MS / 1000 + 15, "the frozen one's successor")
+        mp.wait_for(successor.held, SESSION_MS / 1000 + 60, "the frozen one's successor")
         assert time.monotonic() - stopped > SESSION_MS / 1000 / 2
         frozen.send_signal(signal.SIGCONT)
         wait_for_line(frozen, "not held")
