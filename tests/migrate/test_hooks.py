@@ -45,7 +45,7 @@ def with_commands(place: Path) -> MigrationFile:
 
 def test_a_dry_run_runs_no_command(tmp_path: Path) -> None:
     moving = with_commands(tmp_path)
-    migration: Any = SimpleNamespace(pair=PAIR, hands=lambda writing: RealHands(moving, PAIR, writing))
+    migration: Any = SimpleNamespace(file=moving, pair=PAIR, hands=lambda writing: RealHands(moving, PAIR, writing))
     goal = SwitchGoal(Who.PRODUCERS, TARGET)
     said: list[str] = []
     todo = whole_plan(moving, SEEN, the_set(moving), goal)
