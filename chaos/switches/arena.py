@@ -171,8 +171,8 @@ def _allow(
     admin.create_acls([ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, where)])
 
 
-def write_mirror_file(path: Path, arena: Arena, names: Names, *, syncs_groups: bool) -> Path:
-    """Write the mirror's file, for topics and groups of all rounds."""
+def write_mirror_file(path: Path, arena: Arena, names: Names, *, syncs_groups: bool, back: bool = True) -> Path:
+    """Write the mirror's file, for topics and groups of all rounds; without `back` nothing flows from the target."""
     settings = {
         "clusters": f"{SOURCE}, {TARGET}",
         "replication.policy.class": names.policy,
@@ -198,7 +198,7 @@ def write_mirror_file(path: Path, arena: Arena, names: Names, *, syncs_groups: b
         }
         settings |= {f"{alias}.{key}": value for key, value in signed.items()}
     for flow, turn in ((f"{SOURCE}->{TARGET}", "first"), (f"{TARGET}->{SOURCE}", "second")):
-        settings[f"{flow}.enabled"] = "true"
+        settings[f"{flow}.enabled"] = str(back or turn == "first").lower()
         if names is not Names.RENAMED:
             settings[f"{flow}.sparkmirror.turn"] = turn
     path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))

@@ -148,6 +148,18 @@ def test_a_round_ends_when_the_target_forgets_producers_sooner(played: PlayedFlo
     assert orders.only_grown
 
 
+def test_a_round_ends_when_the_opposite_flow_appears(played: PlayedFlow) -> None:
+    """Its pumps would take that flow's copies for records that producers wrote (M1)."""
+    played.sync()
+    orders = played.orders()
+    assert orders.only_grown
+    played.turns.opposite = 7
+    assert (orders.only_grown, orders.can_take({})) == (False, False)
+    orders.forget()
+    assert orders.order([KEY]).routes[0].opposite == 7
+    assert orders.only_grown
+
+
 def test_a_round_takes_no_more_moves_than_a_message_has_room_for(played: PlayedFlow) -> None:
     played.sync()
     orders = played.orders()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +15,8 @@ from tests.support import mirror_process as mp
 from tests.support.snapshot_samples import flow, topic
 
 from sparkmirror.cli import flow_lines, topic_rows
-from sparkmirror.config import load_mm2_properties
+from sparkmirror.config import FlowConfig, load_mm2_properties
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.kafka.cluster.topic_log import LogEntry
 from sparkmirror.kafka.wire.topic_ids import NO_ID
@@ -20,7 +24,10 @@ from sparkmirror.look.doctor import flow_status
 from sparkmirror.mirror.engine import flow_health
 from sparkmirror.mirror.engine.done_topics import DoneTopics
 from sparkmirror.mirror.engine.turn_watch import TurnWatch
-from sparkmirror.mirror.sync.moved_writers import word_on
+from sparkmirror.mirror.sync import moved_writers
+from sparkmirror.mirror.sync.moved_writers import Moved, say_moved, word_on
+from sparkmirror.mirror.sync.turn_order import FlowWords, whose_turn
+from sparkmirror.mirror.sync.turns import NotTurned, TopicTurn
 from sparkmirror.pump.messages.control import Border, Control, ControlState, DoneTopic, TurnStart
 from sparkmirror.snapshot.late_offsets import LateOffsets
 from sparkmirror.snapshot.snapshot import FlowState, Topic
@@ -85,11 +92,15 @@ def test_the_opposite_flows_next_turn_says_that_all_is_reached() -> None:
     assert played.done.topics == ("orders",)
 
 
-def test_the_opposite_flows_words_are_enough_without_a_receipt(tmp_path: Path) -> None:
+@pytest.fixture
+def forth(tmp_path: Path) -> FlowConfig:
     turns = {"A->B.sparkmirror.turn": "first", "B->A.sparkmirror.turn": "second", "B->A.enabled": "true"}
     keep = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
     file = mp.write_properties(tmp_path / "mm2.properties", "127.0.0.1:1", "127.0.0.1:2", "orders", turns | keep)
-    forth = next(flow for flow in load_mm2_properties(str(file)).flows if flow.turn == "first")
+    return next(flow for flow in load_mm2_properties(str(file)).flows if flow.turn == "first")
+
+
+def test_the_opposite_flows_words_are_enough_without_a_receipt(forth: FlowConfig) -> None:
     played, theirs = a_done_topic(), PlayedTopic()
     watch = TurnWatch(forth, played.done)
     watch.read(theirs.log, 0)
@@ -133,9 +144,9 @@ def test_what_was_copied_behind_the_end_is_told_apart_from_what_is_not() -> None
         assert done.late_offsets(at_source(15, 27)) == [LateOffsets("orders", 0, 3, 2), LateOffsets("orders", 1, 0, 7)]
         assert tuple(each.line for each in done.late_offsets(at_source(15, 27))) == (
             "orders-0: 5 offsets came to the source after its writers had moved: 3 were copied or passed over before "
-            "the pump heard of that, 2 are not copied: sparkmirror topics undo copies them",
+            "the pump heard of that, 2 are not copied: sparkmirror topics undo copies them, topics done accepts them",
             "orders-1: 7 offsets came to the source after its writers had moved, and are not copied: "
-            "sparkmirror topics undo copies them",
+            "sparkmirror topics undo copies them, topics done accepts them",
         )
         assert tuple(each.line for each in done.late_offsets(at_source(13, 20))) == (
             "orders-0: 3 offsets came to the source after its writers had moved, and were copied or passed over before "
@@ -238,6 +249,56 @@ def test_a_partition_that_is_still_copied_gets_the_present_end() -> None:
     assert played.done.late_offsets(at_source(15, 27, 4)) == []
     played.done.follow(played.log, [at_its_end(1, 27)])
     assert played.done.released == ("orders",)
+
+
+# --- after a flow's turn ---------------------------------------------------------------------------
+
+
+def after_the_turn(monkeypatch: pytest.MonkeyPatch, played: PlayedTopic, *ends: int, opposite: int = 2) -> None:
+    """Have the source end there, while the opposite flow has begun a turn."""
+    admin: Any = SimpleNamespace(
+        topics=lambda: there(OLD),
+        log_ends=lambda asked: {place: ends[place[1]] for place in asked},
+        still_ends=lambda _: pytest.fail("the opposite flow copies: no log is at rest"),
+    )
+
+    def read_turns(_: FlowConfig, topics: Iterable[str]) -> dict[str, TopicTurn]:
+        own, theirs = FlowWords(done=played.newest), FlowWords(begun=TurnStart(number=opposite))
+        return {topic: TopicTurn(own, theirs, whose_turn(own, theirs)) for topic in topics}
+
+    monkeypatch.setattr(moved_writers, "read_turns", read_turns)
+    monkeypatch.setattr(ClusterAdmin, "connect", lambda *_: nullcontext(admin))
+    monkeypatch.setattr(moved_writers, "ClusterClient", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(moved_writers, "TopicLog", lambda *_: played.log)
+
+
+def test_stragglers_are_accepted_after_the_turn(monkeypatch: pytest.MonkeyPatch, forth: FlowConfig) -> None:
+    """The word on the turn's end stays as it is: a next turn may take it back at the same moment."""
+    played = a_done_topic()
+    played.done.follow(played.log, [at_its_end(0, 10), at_its_end(1, 20)])
+    before, told = played.newest, {("orders", 0): 2, ("orders", 1): 0}
+    assert played.done.late_offsets(at_source(15, 20), told) == [LateOffsets("orders", 0, 0, 2)]
+    after_the_turn(monkeypatch, played, 15, 20)
+    assert list(say_moved(forth, "orders".__eq__)) == [Moved("orders", ENDS, 0, {0: 15})]
+    played.done.changed = False
+    played.done.follow(played.log, ())
+    assert played.done.changed, "the flow is looked at again"
+    assert played.newest == before
+    for done in (played.done, successor(played)):
+        assert done.late_offsets(at_source(15, 20), told) == []
+        assert done.outgrown(at_source(17, 21)) == {("orders", 0): 15, ("orders", 1): 20}
+        assert done.late_offsets(at_source(17, 20), {("orders", 0): 1}) == [LateOffsets("orders", 0, 0, 1)], "a new one"
+        done.see(there(NEW))
+        assert done.late_offsets(at_source(15)) == [LateOffsets("orders", 0, 0, 15, recreated=True)]
+
+
+def test_a_topic_whose_turn_has_not_come_has_nothing_to_accept(
+    monkeypatch: pytest.MonkeyPatch, forth: FlowConfig
+) -> None:
+    played = PlayedTopic()
+    after_the_turn(monkeypatch, played, 15, 20)
+    with pytest.raises(NotTurned, match="it is not its turn in orders"):
+        list(say_moved(forth, "orders".__eq__))
 
 
 # --- what people are told -------------------------------------------------------------------------

@@ -54,6 +54,9 @@ def test_there_and_back_and_there_again(spark: SparkSession, case: TurnCase, top
         # The last one is found by the place where the copies behind it came to lie.
         mp.wait_for(lambda: case.foreign("A", topic_name, 0) == stragglers, 30, "each straggler is named")
         mp.wait_for(lambda: late(mirror, "A->B") == {topic_name: 3}, 30, "no copy counts as late (F4.4)")
+        (said,) = say_moved(case.flow("A->B"), set(case.topics).__contains__)
+        assert said.accepted.keys() == set(range(PARTITIONS))
+        mp.wait_for(lambda: late(mirror, "A->B") == {}, 30, "an operator has accepted the stragglers")
         case.turn("B->A", "A->B", case.topics)
         case.write("A", topic_name, 30)
         mp.wait_for(case.is_level, 60, "B has what was written at A")

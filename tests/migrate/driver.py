@@ -70,7 +70,7 @@ class Driver:
                 case 9 if self.faults and leaving and random.random() < 0.3:
                     for group in late:
                         world.start_group(leaving, group)
-                case 9 if self.faults:
+                case 9 if self.faults and side in world.flows:
                     world.flows[side].at_work = not world.flows[side].at_work
 
     def run(self, goal: SwitchGoal, *, most: int = MOST_ACTIONS) -> bool:
@@ -119,8 +119,9 @@ class Driver:
         """Have producers write, flows copy everything, and groups read it."""
         world = self.world
         world.observe()
+        for flow in world.flows.values():
+            flow.at_work = True
         for side in (SOURCE, TARGET):
-            world.flows[side].at_work = True
             for topic, part in world.written:
                 world.write(side, topic, part)
         world.flow()

@@ -163,10 +163,10 @@ class LiveMigration:
 
 
 @contextmanager
-def running(directory: Path, version: str) -> Iterator[Live]:
+def running(directory: Path, version: str, names: Names = Names.KEPT, *, back: bool = True) -> Iterator[Live]:
     """Start clusters, mirror and JVM; all end with the `with`."""
     with Arena(directory, version) as arena, LoadJvm(directory, arena.clients()) as jvm:
-        file = write_mirror_file(directory / "mm2.properties", arena, Names.KEPT, syncs_groups=False)
+        file = write_mirror_file(directory / "mm2.properties", arena, names, syncs_groups=False, back=back)
         mirror = MirrorProcess(STEADY, file, directory / "mirror.log")
         try:
             yield Live(arena, jvm, file)

@@ -157,7 +157,7 @@ _CONSUMERS = [
         ["unrouted-commits: billing reads at A again, though it has read on at B: stop it at A"],
     ),
     (_THERE, SOURCE, ["members: billing has 2 members at B: stop them"]),
-    (replace(_STOPPED, flows={}), TARGET, ["no-flow: nothing copies from A to B"]),
+    (replace(_STOPPED, flows={}), TARGET, ["no-flow: nothing copies from A to B, and billing may have read at A"]),
     (_NO_FLOW, TARGET, []),  # a group that has committed nothing has nothing to move
     (replace(_THERE, flows={}), TARGET, []),  # it reads at B already
     (_working(_STOPPED, SOURCE, False), TARGET, ["mirror-down: no mirror works on A->B"]),
@@ -217,7 +217,11 @@ def test_what_keeps_a_way_back(at: Observation, groups: dict[Side, GroupSeen], b
 
 # Words of each blocker.
 _TOLD = [
-    (_NO_FLOW, TARGET, "no-flow: nothing copies from A to B"),
+    (
+        _NO_FLOW,
+        TARGET,
+        "no-flow: nothing copies from A to B, and producers may have written to orders at A",
+    ),
     (_NO_FLOW_BACK, TARGET, "reverse-flow-ready: there is no flow back, so orders would have no way back"),
     (
         _working(_FAIR, TARGET, False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,10 +29,13 @@ from tests.support.snapshot_samples import topic as status_topic
 from tools.checks_page import page
 
 from sparkmirror.kafka.cluster.append_check import AppendCheck, AppendVerdict, Trial
-from sparkmirror.kafka.cluster.groups import ListedGroup
+from sparkmirror.kafka.cluster.coordinators import group_refusal
+from sparkmirror.kafka.cluster.groups import FetchedOffsets, ListedGroup
+from sparkmirror.kafka.cluster.share_groups import SHARE, FetchedStarts
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.lint.probe import FlowProbe
 from sparkmirror.migrate.atomic_sets import AtomicSets
-from sparkmirror.migrate.checks import CHECKS, CheckResult, CheckVerdict, run_checks
+from sparkmirror.migrate.checks import CHECKS, CheckResult, CheckVerdict, gather, run_checks
 from sparkmirror.migrate.checks.facts import Facts, OutsideGroup, still_to_move
 from sparkmirror.migrate.observation import FenceSeen, MemberSeen
 from sparkmirror.migrate.ties import AtomicSet
@@ -65,6 +69,12 @@ def fence(reason: str) -> Change:
 def reader(**changes: Any) -> Change:
     one = replace(OutsideGroup(group="other", topics=("orders",), active=True), **changes)
     return lambda seen: replace(seen, readers={A: (one,)})
+
+
+def unread(kind: str = "consumer") -> Change:
+    groups = {"other": ListedGroup("other", "", "Empty", kind)}
+    refused = {"other": group_refusal(ErrorCode.GROUP_AUTHORIZATION_FAILED)}
+    return lambda seen: replace(seen, listed={**seen.listed, A: groups}, unread={A: refused})
 
 
 def config(side: str, name: str, value: str) -> Change:
@@ -254,6 +264,8 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ("groups-left-out", FAIL, "other reads orders at A", reader()),
     ("groups-left-out", WARN, "no members now", reader(active=False)),
     ("groups-left-out", FAIL, "groups.exclude leaves it out", reader(group="connect-s3", excluded=True)),
+    ("groups-left-out", UNKNOWN, "offsets of group other at A can't be read: GROUP_AUTHORIZATION_FAILED", unread()),
+    ("share-groups", UNKNOWN, "offsets of group other at A can't be read: GROUP_AUTHORIZATION_FAILED", unread(SHARE)),
     ("share-groups", WARN, "is a share group", reader(share=True)),
     (
         "groups-missing",
@@ -369,3 +381,26 @@ def test_each_check_has_a_plant() -> None:
 
 def test_each_check_is_documented() -> None:
     assert PAGE.read_text() == page(), "python -m tools.checks_page > docs/migrate_checks.md"
+
+
+def test_groups_whose_offsets_are_refused_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows what they read, so they are no reason to say that no group is left out."""
+    why = group_refusal(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    class Refusing:
+        def __init__(self, _: object) -> None: ...
+
+        def committed(self, groups: set[str]) -> FetchedOffsets:
+            return FetchedOffsets({}, dict.fromkeys(groups, why))
+
+        def starts(self, groups: list[str]) -> FetchedStarts:
+            return FetchedStarts({}, dict.fromkeys(groups, why))
+
+    monkeypatch.setattr(gather, "Groups", Refusing)
+    monkeypatch.setattr(gather, "ShareGroups", Refusing)
+    pair: Any = SimpleNamespace(clients={A: None}, flows={}, copy_of=lambda _, topic: topic)
+    listed = {name: ListedGroup(name, "", "Empty", kind) for name, kind in (("other", "consumer"), ("work", SHARE))}
+    outside = gather.outside_groups(facts().file, pair, A, listed)
+    assert outside.unread == {"other": why, "work": why}
+    told = results(replace(facts(), listed={A: listed}, unread={A: outside.unread}))
+    assert told["groups-left-out"].remedy == "grant sparkmirror's principal DESCRIBE on these groups at A"

@@ -35,7 +35,7 @@ def test_status_dry_run_switch_and_reverse(live: Live) -> None:
     row = migration.status()
     assert (row["phase"], row["producers"], row["blockers"]) == ("copying", SOURCE, [])
 
-    before = migration.state()
+    before = _still(migration)
     told = migration.verb("switch", "all", "--dry-run")
     assert told.returncode == 0, told.stderr
     assert "would add the ACL" in told.stdout
@@ -164,7 +164,7 @@ def test_members_that_stay_undo_the_switch(live: Live) -> None:
 
 
 def _still(migration: LiveMigration) -> dict[str, Any]:
-    """Wait until the group has committed all that there is; return the state then."""
+    """Wait until the group has committed all that there is, and the mirror's rounds have begun; return the state."""
     seen = [migration.state()]
 
     def is_still() -> bool:
@@ -172,7 +172,7 @@ def _still(migration: LiveMigration) -> dict[str, Any]:
         seen.append(migration.state())
         return seen[-1] == seen[-2]
 
-    mp.wait_for(is_still, 60, "commits that stand still")
+    mp.wait_for(is_still, 60, "clusters that stand still")
     return seen[-1]
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,7 +48,7 @@ def with_commands(place: Path) -> MigrationFile:
 
 def test_a_dry_run_runs_no_command(tmp_path: Path) -> None:
     moving = with_commands(tmp_path)
-    migration: Any = SimpleNamespace(pair=PAIR, hands=lambda writing: RealHands(moving, PAIR, writing))
+    migration: Any = SimpleNamespace(file=moving, pair=PAIR, hands=lambda writing: RealHands(moving, PAIR, writing))
     goal = SwitchGoal(Who.PRODUCERS, TARGET)
     said: list[str] = []
     todo = whole_plan(moving, SEEN, the_set(moving), goal)
@@ -111,6 +114,28 @@ def test_a_commands_answer_goes_to_terminals_alone() -> None:
     refused = refusal(Hook(run="echo the board says no; exit 3"))
     assert "exit code 3: the board says no" in str(refused)
     assert refused.for_evidence == "hook echo: exit code 3"
+
+
+def test_a_command_that_leaves_a_child_running_has_ended(tmp_path: Path) -> None:
+    """A daemon holds its starter's output open for as long as it lives."""
+    begun = time.monotonic()
+    ClusterWriters(PAIR, None).ask(  # type: ignore[arg-type]
+        Hook(run=f"cat > {tmp_path}/given; sleep 30 & echo $! > {tmp_path}/child", timeout=10), {"step": "arm"}
+    )
+    child = int((tmp_path / "child").read_text())
+    os.kill(child, signal.SIGTERM)  # it was left alone
+    assert time.monotonic() - begun < 9
+    assert json.loads((tmp_path / "given").read_text()) == {"step": "arm"}
+
+
+def test_a_command_without_an_end_is_killed_with_its_children(tmp_path: Path) -> None:
+    refused = refusal(Hook(run=f"sleep 60 & echo $! > {tmp_path}/child; wait", timeout=1))
+    assert refused.for_evidence.endswith(": no end within 1 s")
+    child = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    until = time.monotonic() + 20
+    while child.exists() and " Z " not in child.read_text() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert time.monotonic() < until
 
 
 @pytest.mark.parametrize("place", ["[flags", "flags:none", "flags/a b", "127.0.0.1:1"])

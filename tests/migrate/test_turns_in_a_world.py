@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.migrate.driver import Driver
 from tests.migrate.world import SOURCE, TARGET, World
 
-from sparkmirror.migrate import phase
+from sparkmirror.migrate import phase, switch_plan
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.phase import Phase
@@ -26,6 +26,14 @@ WORLDS = st.builds(
     partitions=st.integers(1, 2),
     renamed=st.booleans(),
     fence=st.sampled_from((Fence.ACL, Fence.ACL, Fence.HOOK, Fence.NONE)),
+)
+_ONE_WAY = st.builds(
+    World,
+    topics=st.sampled_from((("orders",), ("orders", "stock"))),
+    groups=st.sampled_from(((), ("billing",))),
+    renamed=st.just(True),
+    fence=st.sampled_from(Fence),
+    back=st.just(False),
 )
 _GOALS = st.builds(SwitchGoal, st.sampled_from(Who), st.sampled_from(Side))
 _SEEDS = st.integers(0, 2**32).map(Random)
@@ -65,6 +73,37 @@ def test_a_switch_is_turned_round_anywhere(
         goal = goal.opposite
     _arrive(driver, goal)
     _arrive(driver, SwitchGoal(Who.ALL, SOURCE))
+
+
+@settings(max_examples=150, deadline=None)
+@given(_ONE_WAY, st.lists(st.tuples(_GOALS, st.integers(1, 40)), min_size=1, max_size=6), _SEEDS)
+def test_without_a_flow_back_a_switch_is_turned_round_until_it_was_used(
+    world: World, runs: list[tuple[SwitchGoal, int]], random: Random
+) -> None:
+    """Killed anywhere, it is taken back; what was written or read at the target by then refuses the way back."""
+    driver = Driver(world, random)
+    driver.clients(20)
+    for goal, steps in runs:
+        if not _is_one_way(driver, goal):
+            driver.run(goal, most=steps)
+    goal = SwitchGoal(Who.ALL, SOURCE)
+    if not _is_one_way(driver, goal) and driver.run(goal):
+        driver.rest()
+        world.prove()
+        assert all(world.may_write(SOURCE, name) for name in world.names)
+        return
+    at_target, groups = world.clusters[TARGET], world.clusters[TARGET].groups.values()
+    assert _is_one_way(driver, goal)
+    assert any(any(at_target.topics[name].logs) for name in world.names) or any(
+        group.members or group.offsets for group in groups
+    )
+    _arrive(driver, SwitchGoal(Who.ALL, TARGET))
+
+
+def _is_one_way(driver: Driver, goal: SwitchGoal) -> bool:
+    """True if a switch to the goal is refused since nothing flows there."""
+    blockers = switch_plan.blockers(driver.file, driver.world.observe(), driver.one, goal)
+    return "no-flow" in [each.id for each in blockers]
 
 
 @pytest.mark.parametrize("renamed", [False, True])

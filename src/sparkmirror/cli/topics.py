@@ -40,7 +40,8 @@ def done(
 
     Notes the topics' ends at the source: the mirror, running or not, copies up to these ends and
     then leaves the topics alone. Records that the writers write to the copies are no loss, and
-    verify compares up to the noted ends.
+    verify compares up to the noted ends. Said again, also after the flow's turn, late records stay
+    at the source.
 
     Exit codes: 0 the mirror has the command, 1 it is not the flow's turn, or the source's logs are not at rest, 2 the
     file or the command line is wrong, 3 a cluster can't be reached.

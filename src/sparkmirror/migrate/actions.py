@@ -215,6 +215,8 @@ class DenyReturn(Action):
         return [name for name in self._undenied(seen) if phase.group_at(seen, self.leaving, name).empty]
 
     def _undenied(self, seen: Observation) -> list[str]:
+        if self.leaving not in seen.flows:
+            return []  # such denials are written down where that flow's words are
         return [name for name in self.names if phase.group_at(seen, self.leaving, name).readers]
 
     def to_let_in(self, seen: Observation) -> list[str]:

@@ -87,7 +87,7 @@ class SwitchOutcome:
 
 
 class TimeUp(SparkMirrorError):
-    """A switch's step ran out of time."""
+    """A switch's step ran out of time, or nothing more can be waited for."""
 
     exit_code = 4
 
@@ -169,7 +169,7 @@ class Executor:
         self._people_s, self._opened, self._unseen = 0.0, False, ""
         seen = self._seen = self._hands.look()
         plan = switch_plan.plan(self._file, seen, moving_set, goal)
-        blockers = self._blockers(seen, moving_set, goal)
+        blockers = switch_plan.blockers(self._file, seen, moving_set, goal)
         if not plan and not blockers:
             return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: nothing is left to do")
         if blockers:
@@ -188,16 +188,6 @@ class Executor:
         seconds = time.monotonic() - begun - self._people_s
         self._note(moving_set, goal, "done", f"{seconds:.2f} s")
         return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: done", seconds=seconds)
-
-    def _blockers(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> list[Blocker]:
-        """Return the blockers, except for states that the switch itself waits for."""
-        blockers = []
-        if goal.who is not Who.CONSUMERS:
-            blockers += phase.producers_blockers(seen, self._file, moving_set, goal.at)
-        if goal.who is not Who.PRODUCERS:
-            blockers += phase.consumers_blockers(seen, self._file, moving_set, goal.at)
-        waited = {"leaking", "members", "not-copied"} | ({"consumers-first"} if goal.who is Who.ALL else set())
-        return [each for each in blockers if each.id not in waited]
 
     def _steps(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> None:
         """Carry the plan out.
@@ -279,7 +269,10 @@ class Executor:
             left += f"; perhaps also: {self._unseen}" if self._unseen else ""
             self._note(moving_set, goal, "stuck", f"{_kept(why)}; the undo: {_kept(error)}; left: {left}")
             words = f"{why}; NOT all is undone: {error}. Left, as last seen: {left}."
-            words += f" `{command_back(goal, moving_set)}` continues the undo"
+            if goal.who is not Who.CONSUMERS and phase.written_for_good(self._seen, moving_set, goal.at):
+                words += " The same command continues the switch"
+            else:
+                words += f" `{command_back(goal, moving_set)}` continues the undo"
             return SwitchOutcome(code=Code.STUCK, words=f"{moving_set.name}: {words}")
         self._note(moving_set, goal, "undone", _kept(why))
         what = f"the move of {', '.join(moving_set.groups)}" if goal.who is Who.CONSUMERS else "everything"
@@ -303,7 +296,9 @@ class Executor:
             # The goal's side let no producer in, so the way back needs no command that stops them.
             file = file.model_copy(update={"fence": Fence.NONE})
         seen, words = self._look(patience), ""
-        while todo := switch_plan.plan(file, seen, moving_set, back):
+        while todo := switch_plan.plan(file, seen, moving_set, back, let_in=self._opened):
+            if self._opened and (stuck := phase.written_for_good(seen, moving_set, goal.at)):
+                raise TimeUp(str(stuck))
             action = todo[0]
             if action.words(seen) != words:
                 words = action.words(seen)

@@ -52,8 +52,10 @@ class SwitchPlan:
     def dry_run(self, say: Callable[[str], None]) -> None:
         """Say the writes that the plan would make if all ends stood still now.
 
-        Later actions depend on the results of earlier actions.
+        Later actions depend on the results of earlier actions. Blockers come first: with any a switch doesn't begin.
         """
+        for blocker in switch_plan.blockers(self.migration.file, self.seen, self.set, self.goal):
+            say(f"can't begin: {blocker}")
         hands = self.migration.hands(DryWriters(self.migration.pair, say))
         seen = _at_rest(self.seen)
         for action in self.actions:

@@ -40,6 +40,15 @@ def begins(config: MirrorConfig, wanted: str, origin: str) -> FlowConfig:
 
     It is the named one, the only one, or the one whose turn is `first`. Raises `ConfigError`.
     """
+    flow = _named(config, wanted, origin)
+    if flow.turn == "second":
+        first = f"{flow.target.alias}->{flow.source.alias}"
+        why = f"{flow.name} has sparkmirror.turn = second, and a migration begins with turn = first: name {first}"
+        raise ConfigError(why, origin=origin, key="flow")
+    return flow
+
+
+def _named(config: MirrorConfig, wanted: str, origin: str) -> FlowConfig:
     names = ", ".join(flow.name for flow in config.flows)
     if wanted:
         named = next((flow for flow in config.flows if flow.name == wanted), None)

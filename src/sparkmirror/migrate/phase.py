@@ -302,7 +302,8 @@ def _producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to:
         yield from (Blocker("completed", f"{topic} was completed: there is no way back") for topic in over)
         return
     if forth is None:
-        yield Blocker("no-flow", f"nothing copies from {seen.clusters[leaving].alias} to {seen.clusters[to].alias}")
+        if blocker := written_for_good(seen, moving, leaving):
+            yield blocker
         return
     if not forth.at_work:
         yield Blocker("mirror-down", f"no mirror works on {forth.name}")
@@ -339,6 +340,20 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
         yield Blocker("leaking", f"{sum(counts.values()):,} offsets of {topic} lie beyond its published ends")
 
 
+def written_for_good(seen: Observation, moving: Set, side: Side) -> Blocker | None:
+    """Return why producers can't go back from `side`, if they have written there.
+
+    Nothing copies from there then. A partition without a leader may have records.
+    """
+    here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
+    live = [topic for topic in moving.topics if live_side(seen, topic) is side]
+    written = [each for each in live if topic_at(seen, side, each).leaderless or _written(seen, side, each)]
+    if side in seen.flows or not written:
+        return None
+    told = f"nothing copies from {here} to {there}, and producers may have written to {', '.join(written)} at {here}"
+    return Blocker("no-flow", told)
+
+
 def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: Side) -> list[Blocker]:
     """Return the reasons why the set's groups can't move to `to` now."""
     leaving = to.other
@@ -348,7 +363,9 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
     if not early and all(_has_left(seen, group, leaving) for group in moving.groups):
         return []
     if forth is None:
-        return [Blocker("no-flow", f"nothing copies from {here} to {there}")]
+        read = [group for group in moving.groups if not _is_unread(seen, group, leaving)]
+        told = f"nothing copies from {here} to {there}, and {', '.join(read)} may have read at {here}"
+        return [Blocker("no-flow", told)] if read else []
     blockers = [] if forth.at_work else [Blocker("mirror-down", f"no mirror works on {forth.name}")]
     for group in moving.groups:
         phase = group_phase(seen, group, leaving)
@@ -380,6 +397,14 @@ def _has_left(seen: Observation, group: str, side: Side) -> bool:
     if here.members or not here.empty:
         return False
     return not here.offsets or group_phase(seen, group, side) in (GroupPhase.ARRIVED, GroupPhase.MOVED)
+
+
+def _is_unread(seen: Observation, group: str, side: Side) -> bool:
+    """True if a group has read nothing at `side`: at most its positions were set."""
+    here, wanted = group_at(seen, side, group), positions(seen, side.other, group)
+    if here.members or not here.empty:
+        return False
+    return all(offset <= (wanted.get(place) or 0) for place, offset in here.offsets.items())
 
 
 def complete_blockers(seen: Observation, moving: Set) -> list[Blocker]:

@@ -12,6 +12,7 @@ from sparkmirror.migrate import actions, phase
 from sparkmirror.migrate.actions import Action
 from sparkmirror.migrate.file import Fence, MigrationFile, Set
 from sparkmirror.migrate.observation import Observation, Side
+from sparkmirror.migrate.phase import Blocker
 
 
 class Who(StrEnum):
@@ -41,18 +42,36 @@ class SwitchGoal:
         return SwitchGoal(self.who, self.at.other)
 
 
-def plan(file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal) -> tuple[Action, ...]:
+def plan(
+    file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal, *, let_in: bool = True
+) -> tuple[Action, ...]:
     """Return the actions that are left until the set is at its goal.
 
-    Empty if the set is there.
+    Empty if the set is there. `let_in` is False if it is known that no producers were let in at the side to leave.
     """
-    return tuple(action for action in whole_plan(file, seen, moving, goal) if not action.seen(seen))
+    return tuple(action for action in whole_plan(file, seen, moving, goal, let_in=let_in) if not action.seen(seen))
 
 
-def whole_plan(file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal) -> tuple[Action, ...]:
+def blockers(file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal) -> list[Blocker]:
+    """Return why a switch can't begin.
+
+    States that the switch itself waits for are left out.
+    """
+    known = []
+    if goal.who is not Who.CONSUMERS:
+        known += phase.producers_blockers(seen, file, moving, goal.at)
+    if goal.who is not Who.PRODUCERS:
+        known += phase.consumers_blockers(seen, file, moving, goal.at)
+    waited = {"leaking", "members", "not-copied"} | ({"consumers-first"} if goal.who is Who.ALL else set())
+    return [each for each in known if each.id not in waited]
+
+
+def whole_plan(
+    file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal, *, let_in: bool = True
+) -> tuple[Action, ...]:
     """Return all the goal's actions, done or still to do."""
     before, after = _consumers(file, moving, goal) if goal.who is not Who.PRODUCERS else ((), ())
-    between = _producers(file, seen, moving, goal) if goal.who is not Who.CONSUMERS else ()
+    between = _producers(file, seen, moving, goal, let_in) if goal.who is not Who.CONSUMERS else ()
     if goal.who is Who.ALL:
         # Groups stop first; their positions are exact once everything is copied, and before producers are let in.
         *leaving, opening = between
@@ -73,7 +92,9 @@ def _consumers(file: MigrationFile, moving: Set, goal: SwitchGoal) -> tuple[tupl
     return before, after
 
 
-def _producers(file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal) -> tuple[Action, ...]:
+def _producers(
+    file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal, let_in: bool
+) -> tuple[Action, ...]:
     leaving, topics = goal.at.other, moving.topics
     there = tuple(name for name in topics if phase.live_side(seen, name) is goal.at)
     to_go = tuple(name for name in topics if phase.live_side(seen, name) is leaving)
@@ -84,12 +105,23 @@ def _producers(file: MigrationFile, seen: Observation, moving: Set, goal: Switch
     opening = actions.Open(leaving=leaving, names=topics, fence=file.fence)
     if not to_go:
         return stay, opening
+    deny = actions.Deny(leaving=leaving, names=to_go, fence=file.fence, still_s=file.policies.still)
+    settle = actions.Settle(leaving=leaving, names=to_go)
+    if leaving not in seen.flows:
+        # Nothing copies from there. As long as nobody has written there, the topics come back with their ends. No ACL
+        # denies there: it would be written down where that flow's words are.
+        withdraw = actions.Withdraw(leaving=goal.at, names=topics)
+        if not let_in:
+            return withdraw, opening
+        if phase.written_for_good(seen, moving, leaving):
+            return (opening,)
+        return (settle, withdraw, opening) if file.fence is Fence.ACL else (deny, settle, withdraw, opening)
     return (
         stay,
-        actions.Deny(leaving=leaving, names=to_go, fence=file.fence, still_s=file.policies.still),
-        actions.Settle(leaving=leaving, names=to_go),
+        deny,
+        settle,
         actions.Publish(leaving=leaving, names=to_go),
         actions.Drain(leaving=leaving, names=to_go),
-        actions.Arm(leaving=leaving, names=to_go),
+        *((actions.Arm(leaving=leaving, names=to_go),) if goal.at in seen.flows else ()),
         opening,
     )

@@ -25,8 +25,11 @@ from sparkmirror.migrate.evidence import Evidence
 from sparkmirror.migrate.file import Hook
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.pair import Pair
-from sparkmirror.mirror.sync.turns import drained, start_turn
+from sparkmirror.mirror.sync.turns import NotTurned, drained, start_turn
 from sparkmirror.pump.messages.control import Control, DoneTopic
+
+_NAMED = 3
+"""Most partitions named that keep a turn from its begin."""
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +117,12 @@ class ClusterWriters:
         Control(self._pair.controls[side]).done(topic, word)
 
     def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
-        start_turn(self._pair.flows[side], drained(self._pair.flows[side.other], topics).borders)
+        forth = self._pair.flows[side.other]
+        told = drained(forth, topics)
+        if told.missing:
+            more = f" (and {len(told.missing) - _NAMED} more partitions)" if len(told.missing) > _NAMED else ""
+            raise NotTurned(f"flow {forth.name}: {'; '.join(list(told.missing.values())[:_NAMED])}{more}")
+        start_turn(self._pair.flows[side], told.borders)
 
     def ask(self, hook: Hook, told: Mapping[str, object]) -> None:
         hooks.ask(hook, told)

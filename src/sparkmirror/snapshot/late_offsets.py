@@ -30,7 +30,8 @@ class LateOffsets(NamedTuple):
     def line(self) -> str:
         """Partition, numbers and remedy."""
         words = f"{self.topic}-{self.partition}: {late_words(self.copied, self.missing, recreated=self.recreated)}"
-        return f"{words}: sparkmirror topics undo copies them" if self.missing else words
+        remedy = "sparkmirror topics undo copies them" + ("" if self.recreated else ", topics done accepts them")
+        return f"{words}: {remedy}" if self.missing else words
 
 
 def late_words(copied: int, missing: int, *, recreated: bool) -> str:

@@ -127,7 +127,7 @@ TOPICS = (
         cause="A producer still writes to the source's topic, or did so for a moment.",
         action="Stop that writer, and take the move back to copy its records: `sparkmirror topics undo FILE --topics "
         "REGEX`. Say `sparkmirror topics done` again once the writer has stopped. Of a topic that a migration has "
-        "moved, write the records again where it is live.",
+        "moved, write the records again where it is live, and say `sparkmirror topics done` again.",
         look=_late,
     ),
     Rule(

@@ -48,6 +48,8 @@ class Facts:
     listed: Mapping[Side, Mapping[str, ListedGroup]] = field(default_factory=dict)
     """All groups of a cluster."""
     readers: Mapping[Side, tuple[OutsideGroup, ...]] = field(default_factory=dict)
+    unread: Mapping[Side, Mapping[str, str]] = field(default_factory=dict)
+    """Reasons why other groups' offsets can't be read, by group."""
     group_rights: Mapping[Side, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     """Rights of sparkmirror's principal on the sets' groups.
 

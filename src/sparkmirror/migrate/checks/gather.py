@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from sparkmirror.config import MirrorConfig
 from sparkmirror.config.model import SchemasConfig
 from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
 from sparkmirror.kafka.cluster.group_permissions import group_operations
 from sparkmirror.kafka.cluster.groups import Groups, ListedGroup
-from sparkmirror.kafka.cluster.share_groups import SHARE, ShareGroups
+from sparkmirror.kafka.cluster.share_groups import SHARE, FetchedStarts, ShareGroups
 from sparkmirror.kafka.cluster.super_users import names_super_users
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable
 from sparkmirror.lint.check import compare
@@ -44,12 +45,14 @@ def gather(
         return facts
     listed = {side: Groups(client).listed() for side, client in pair.clients.items()}
     groups = [group for each in facts.sets for group in each.groups]
+    outside = {side: outside_groups(file, pair, side, listed[side]) for side in facts.sides}
     facts = dataclasses.replace(
         facts,
         probes=_probes(pair),
         status=dict(_status(pair)),
         listed=listed,
-        readers={side: tuple(_readers(file, pair, side, listed[side])) for side in facts.sides},
+        readers={side: each.readers for side, each in outside.items()},
+        unread={side: each.unread for side, each in outside.items()},
         group_rights={side: group_operations(client, groups) for side, client in pair.clients.items()},
         ties={side: atomic_sets(pair.clients[side]) for side in facts.sides},
         super_users={side: _super_users(file, pair, side) for side in Side},
@@ -77,28 +80,36 @@ def _status(pair: Pair) -> Iterator[tuple[Side, Flow]]:
                 yield side, at_work
 
 
-def _readers(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, ListedGroup]) -> Iterator[OutsideGroup]:
-    """Yield groups outside all sets that have offsets in their topics, or in copies."""
+class _Outside(NamedTuple):
+    readers: tuple[OutsideGroup, ...]
+    unread: Mapping[str, str]
+
+
+def outside_groups(file: MigrationFile, pair: Pair, side: Side, listed: Mapping[str, ListedGroup]) -> _Outside:
+    """Return groups outside all sets that have offsets in their topics, or in copies."""
     topics = {topic for each in file.sets for topic in each.topics}
     topics |= {pair.copy_of(side.other, topic) for topic in topics}
     known = {group for each in file.sets for group in each.groups}
     others = {name: entry for name, entry in listed.items() if name not in known}
     shares = [name for name, entry in others.items() if entry.type == SHARE]
-    committed = Groups(pair.clients[side]).committed(set(others) - set(shares)).offsets
-    starts = ShareGroups(pair.clients[side]).starts(shares).offsets if shares else {}
-    topics_read = {name: {topic for topic, _ in offsets} & topics for name, offsets in committed.items()}
-    topics_read |= {name: {topic for topic, _ in offsets} & topics for name, offsets in starts.items()}
+    committed = Groups(pair.clients[side]).committed(set(others) - set(shares))
+    starts = ShareGroups(pair.clients[side]).starts(shares) if shares else FetchedStarts({}, {})
+    topics_read = {name: {topic for topic, _ in offsets} & topics for name, offsets in committed.offsets.items()}
+    topics_read |= {name: {topic for topic, _ in offsets} & topics for name, offsets in starts.offsets.items()}
     flow = pair.flows.get(side)
     wanted = group_filter(flow) if flow else None
-    for name, read in sorted(topics_read.items()):
-        if read:
-            yield OutsideGroup(
-                group=name,
-                topics=tuple(sorted(read)),
-                active=others[name].state not in ("", "Empty", "Dead"),
-                share=name in starts,
-                excluded=wanted is not None and not wanted.should_replicate_group(name),
-            )
+    readers = tuple(
+        OutsideGroup(
+            group=name,
+            topics=tuple(sorted(read)),
+            active=others[name].state not in ("", "Empty", "Dead"),
+            share=name in starts.offsets,
+            excluded=wanted is not None and not wanted.should_replicate_group(name),
+        )
+        for name, read in sorted(topics_read.items())
+        if read
+    )
+    return _Outside(readers, {**committed.refused, **starts.refused})
 
 
 def _super_users(file: MigrationFile, pair: Pair, side: Side) -> bool | None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.groups import SINKS
+from sparkmirror.kafka.cluster.share_groups import SHARE
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.actions import listed
 from sparkmirror.migrate.checks.facts import Facts, OutsideGroup
-from sparkmirror.migrate.checks.precondition import Check, CheckFind, blocked, fail, ok, warn
+from sparkmirror.migrate.checks.precondition import Check, CheckFind, blocked, fail, ok, unknown, warn
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.phase import GroupPhase, Phase
+
+_NO_RIGHT = error_name(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
 def _left_out(facts: Facts) -> Iterator[CheckFind]:
@@ -23,6 +28,19 @@ def _left_out(facts: Facts) -> Iterator[CheckFind]:
             if reader.excluded:
                 words += "; the mirror's groups.exclude leaves it out"
             yield fail(words, remedy) if reader.active else warn(f"{words}; it has no members now", remedy)
+    yield from _unread(facts, share=False)
+
+
+def _unread(facts: Facts, *, share: bool) -> Iterator[CheckFind]:
+    """Yield groups outside all sets whose offsets nobody tells."""
+    for side in facts.sides:
+        known, alias = facts.listed.get(side, {}), facts.alias(side)
+        for group, why in sorted(facts.unread.get(side, {}).items()):
+            if (group in known and known[group].type == SHARE) is share:
+                reason = why.partition(";")[0]
+                grant = f"grant sparkmirror's principal DESCRIBE on these groups at {alias}"
+                remedy = grant if reason == _NO_RIGHT else "check again"
+                yield unknown(f"the offsets of group {group} at {alias} can't be read: {reason}", remedy)
 
 
 def _add(reader: OutsideGroup) -> str:
@@ -36,6 +54,7 @@ def _share_groups(facts: Facts) -> Iterator[CheckFind]:
         for reader in facts.readers.get(side, ()):
             if reader.share:
                 yield warn(f"{reader.group} is a share group, and reads {listed(reader.topics)} at {facts.alias(side)}")
+    yield from _unread(facts, share=True)
 
 
 def _missing(facts: Facts) -> Iterator[CheckFind]:

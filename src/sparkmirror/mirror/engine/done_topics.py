@@ -85,7 +85,7 @@ class DoneTopics:
         """Read on in the control topic, and find operators' words that own records hide."""
         entries, offset = log.read(0, self._offset)
         with self._lock:
-            before = dict(self._state.done), dict(self._state.turns)
+            before = dict(self._state.done), dict(self._state.turns), dict(self._state.accepted)
             said = {done_key(topic).encode(): topic for topic in self._said}
             theirs, last = [], {topic: own.at for topic, own in self._said.items() if own.at < math.inf}
             for entry in entries:
@@ -103,7 +103,7 @@ class DoneTopics:
             self._unwritten = {topic for topic in self._unwritten if done_key(topic).encode() not in first}
             self._said.clear()
             self._offset = offset
-            self.changed |= before != (self._state.done, self._state.turns)
+            self.changed |= before != (self._state.done, self._state.turns, self._state.accepted)
 
     def _write_down(self, log: TopicLog) -> None:
         """Append progress, and what operators said just before.
@@ -216,11 +216,18 @@ class DoneTopics:
 
         Also where the end is not reached yet: it may be before these `ends` of the source are used.
         """
-        return {
-            (topic, partition): done.late_from(partition)
+        late_from = {
+            (topic, partition): max(done.late_from(partition), self._accepted(topic, done, partition))
             for topic, done, partition in self._partitions()
-            if not self._is_recreated(topic, done) and ends.get((topic, partition), 0) > done.late_from(partition)
+            if not self._is_recreated(topic, done)
         }
+        return {place: offset for place, offset in late_from.items() if ends.get(place, 0) > offset}
+
+    def _accepted(self, topic: str, done: DoneTopic, partition: int) -> int:
+        """Return the source offset below which late records stay at the source."""
+        late = self._state.accepted.get(topic)
+        after = late.ends.get(partition, 0) if late and done.is_of(bytes.fromhex(late.source_topic_id)) else 0
+        return max(after, done.accepted.get(partition, 0))
 
     def late_offsets(
         self, ends: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int] = MappingProxyType({})
@@ -236,9 +243,10 @@ class DoneTopics:
                 missing = ends.get((topic, partition), 0)
                 late.append(LateOffsets(topic=topic, partition=partition, copied=0, missing=missing, recreated=True))
             elif partition in done.reached or partition not in done.ends:
-                known = max(done.end_of(partition), done.accepted.get(partition, 0))
+                accepted = self._accepted(topic, done, partition)
+                known = max(done.end_of(partition), accepted)
                 copied = max(done.copied_to(partition) - known, 0)
-                missing = ends.get((topic, partition), 0) - done.late_from(partition)
+                missing = ends.get((topic, partition), 0) - max(done.late_from(partition), accepted)
                 missing = min(told.get((topic, partition), missing), missing)
                 late.append(LateOffsets(topic=topic, partition=partition, copied=copied, missing=max(missing, 0)))
         return [each for each in late if each.copied or each.missing]

@@ -145,9 +145,9 @@ class OrderBook:
     def only_grown(self) -> bool:
         """True if every partition ordered in this round is still to be copied, unmoved.
 
-        A partition may neither have another remote topic nor another reason to be refused. A remote topic that was
-        created again is another topic: an idle pump would not notice that its copy is lost. Partitions that reached
-        their end don't count.
+        A partition may neither have another remote topic nor another reason to be refused, nor may the opposite flow
+        have appeared, whose copies are to be passed over. A remote topic that was created again is another topic: an
+        idle pump would not notice that its copy is lost. Partitions that reached their end don't count.
         """
         return self._ordered.keys() <= self._unchanged() | self._reached()
 
@@ -191,6 +191,7 @@ class OrderBook:
             and target.name == route.target_topic
             and same_topic(target.topic_id, self._target_ids[key])
             and refused.get(route.route, "") == route.refused
+            and self._topics.turns.opposite == route.opposite
         }
 
     def _reached(self) -> set[PartitionKey]:

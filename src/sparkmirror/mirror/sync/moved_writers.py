@@ -20,7 +20,7 @@ from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.topic_rules import topic_rules
 from sparkmirror.mirror.sync.turns import NotTurned, read_turns, turn_side
-from sparkmirror.pump.messages.control import Control, ControlState, DoneTopic, control_topic
+from sparkmirror.pump.messages.control import AcceptedLate, Control, ControlState, DoneTopic, control_topic
 
 _CONNECT_S = 10.0
 _ROLE = "sparkmirror-cli"
@@ -49,7 +49,8 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> Iterator[Moved
     """Note the ends of the chosen source topics that the flow copies.
 
     Each topic is yielded once its notes are in force. Where a partition is already copied up to an earlier note's end,
-    this end stays, and the late records are accepted: they may not come after the new writers' records.
+    this end stays, and the late records are accepted: they may not come after the new writers' records. So are those of
+    a topic that the opposite flow copies now, as a turn of this flow is over.
 
     The ends are the leaders' log ends, or with read_committed the last stable offsets. Of a flow that takes turns the
     logs must be at rest (M4): raises `NotAtRest` otherwise, and `NotTurned` if it is not its turn. Records that foreign
@@ -60,9 +61,12 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> Iterator[Moved
     timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
     with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:
         topics = {name: topic for name, topic in source.topics().items() if chosen(name) and rules.wanted(name)}
-        _demand_turn(flow, topics)
+        over = _ended_turns(flow, topics)
         partitions = [(name, part.partition) for name, topic in topics.items() for part in topic.partitions]
-        ends = _ends(flow, source, partitions)
+        ends = {
+            **_ends(flow, source, [each for each in partitions if each[0] not in over], at_rest=bool(flow.turn)),
+            **_ends(flow, source, [each for each in partitions if each[0] in over], at_rest=False),
+        }
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         try:
             control_log = TopicLog(client, control_topic(flow.source.alias))
@@ -71,6 +75,9 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> Iterator[Moved
             before = {} if flow.turn else _words(control_log)
             for name, topic in sorted(topics.items()):
                 mine = {part.partition: ends[name, part.partition] for part in topic.partitions}
+                if name in over:
+                    yield _accept(control, topic, mine, over[name])
+                    continue
                 yield from _say(control, ledger, topic, mine, before.get(name), turn=bool(flow.turn))
         except ConnectionError as error:
             raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
@@ -83,10 +90,37 @@ def _demand_turn(flow: FlowConfig, topics: Iterable[str]) -> None:
             raise NotTurned(f"flow {flow.name}: it is not its turn in {topic}, so nothing was written down")
 
 
+def _ended_turns(flow: FlowConfig, topics: Iterable[str]) -> dict[str, DoneTopic]:
+    """Return the flow's ends of topics whose turn in the flow is over.
+
+    Raises `NotTurned` for a topic that waits for the flow's first turn.
+    """
+    told = read_turns(flow, topics) if flow.turn else {}
+    over = {
+        topic: each.own.done
+        for topic, each in told.items()
+        if each.own.done is not None and each.turn.side is not turn_side(flow)
+    }
+    _demand_turn(flow, told.keys() - over.keys())
+    return over
+
+
+def _accept(control: Control, topic: TopicDescription, ends: Mapping[int, int], done: DoneTopic) -> Moved:
+    """Leave the late records of a topic at the source, after the flow's turn."""
+    if not done.is_of(topic.topic_id):
+        return Moved(topic=topic.name, ends=done.ends, expected=0, accepted={}, recreated=True)
+    late = {partition: end for partition, end in ends.items() if end > done.late_from(partition)}
+    if late:
+        control.accept(topic.name, AcceptedLate(source_topic_id=topic.topic_id.hex(), ends=late))
+    return Moved(topic=topic.name, ends=done.ends, expected=0, accepted=late)
+
+
 def _ends(
-    flow: FlowConfig, source: ClusterAdmin, partitions: Collection[TopicPartition]
+    flow: FlowConfig, source: ClusterAdmin, partitions: Collection[TopicPartition], *, at_rest: bool
 ) -> Mapping[TopicPartition, int]:
-    if flow.turn:
+    if not partitions:
+        return {}
+    if at_rest:
         ends, moving = source.still_ends(partitions)
         if moving:
             named = [f"{topic}-{partition}: {reason}" for (topic, partition), reason in sorted(moving.items())]

@@ -15,6 +15,8 @@ Each flow has a small compacted topic with one partition at the target. The key 
     done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset},
                "beyond": {partition: offset}, "accepted": {partition: offset}}
               source topic with writers moved to the copy (`DoneTopic`)
+    accepted:TOPIC  {"source_topic_id": …, "ends": {partition: offset}}
+              late records that stay at the source after the flow's turn (`AcceptedLate`)
     turn:TOPIC  {"number": n, "starts": {partition: [upstream, downstream, records]},
                "sequences": {partition: n}}
               a turn of the flow begins in a topic that a migration moves there and back (`TurnStart`)
@@ -48,6 +50,7 @@ from sparkmirror.pump.messages.moves import RouteMoves, TaskWords
 from sparkmirror.pump.messages.orders import AddedRoutes
 
 _DONE = "done:"
+_ACCEPTED = "accepted:"
 _TURN = "turn:"
 _LOG = "log:"
 _ROUTES, _MOVES, _TASK = "routes", "moves", "task"
@@ -196,6 +199,19 @@ class DoneTopic(BaseModel):
         return max(self.copied_to(partition), self.accepted.get(partition, 0))
 
 
+class AcceptedLate(BaseModel):
+    """Late records of a topic that the operator leaves at the source.
+
+    The flow's turn is over. The word on its end is not written again: a next turn, which takes that word back, may
+    begin at the same time.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    source_topic_id: str
+    ends: dict[int, int]
+    """Source offset below which late records stay at the source."""
+
+
 class Border(NamedTuple):
     """Border between two turns of a migration in a partition (M1).
 
@@ -270,6 +286,8 @@ class ControlState:
         """Newest word to try parked partitions again."""
         self.done: dict[str, DoneTopic] = {}
         """Topics with moved writers, by source topic."""
+        self.accepted: dict[str, AcceptedLate] = {}
+        """Late records that stay at the source, by source topic."""
         self.turns: dict[str, TurnStart] = {}
         """Newest turn that has begun, by source topic."""
         self.log_levels: dict[str, str] = {}
@@ -321,6 +339,9 @@ class ControlState:
             self.words[speaker] = words.after(self.words.get(speaker))
         elif key.startswith(_DONE):
             _keep(self.done, key.removeprefix(_DONE), DoneTopic(**said) if said else None)
+        elif key.startswith(_ACCEPTED):
+            _keep(self.accepted, key.removeprefix(_ACCEPTED), AcceptedLate(**said) if said else None)
+            return False
         elif key.startswith(_TURN):
             _keep(self.turns, key.removeprefix(_TURN), TurnStart(**said) if said else None)
         elif key.startswith(_LOG):
@@ -459,6 +480,10 @@ class Control:
         None takes the announcement back.
         """
         return self._say(done_key(topic), {} if done is None else done.model_dump())
+
+    def accept(self, topic: str, late: AcceptedLate) -> None:
+        """Announce that a source topic's late records stay at the source."""
+        self._say(_ACCEPTED + topic, late.model_dump())
 
     def turn(self, topic: str, begun: TurnStart | None, done: DoneTopic | None) -> None:
         """Announce that a turn has begun in a source topic, with the end of a turn before.
