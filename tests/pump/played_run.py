@@ -135,7 +135,7 @@ class PlayedRun:
         """How often the ledger was to be read again."""
         self.words: list[TaskWords] = []
         """What this task has told of moves."""
-        monkeypatch.setattr(ClaimLog, "claim", lambda _, claims: self.claim(claims))
+        monkeypatch.setattr(ClaimLog, "claim_each", lambda _, claims: self.claim(claims) or {})
         monkeypatch.setattr(ClaimLog, "reach", lambda _: None)
         monkeypatch.setattr(PositionReader, "look_ahead", lambda _, routes: self._look_ahead(routes))
         monkeypatch.setattr(PositionReader, "came", lambda _: self._outdate())
