@@ -46,6 +46,9 @@ class PlayedCluster:
         """Leaders whose next answer is lost."""
         self.silent_about = -1
         """A partition that no answer names."""
+        self.leaderless: set[int] = set()
+        self.away: set[int] = set()
+        """Leaders that nobody can connect to."""
         self.absent_for = 0
         """How often brokers don't know the topic yet."""
         self.looks = 0
@@ -54,9 +57,17 @@ class PlayedCluster:
         self.looks += 1
         if self.looks <= self.absent_for:
             return {TOPIC: TopicLeaders(TOPIC, bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {})}
-        return {TOPIC: TopicLeaders(TOPIC, bytes(16), 0, {index: PartitionLeader(index % 2, 0) for index in range(4)})}
+        leaders = {index: -1 if index in self.leaderless else index % 2 for index in range(4)}
+        epoch = self.looks
+        return {
+            TOPIC: TopicLeaders(
+                TOPIC, bytes(16), 0, {index: PartitionLeader(leader, epoch) for index, leader in leaders.items()}
+            )
+        }
 
     def broker(self, leader: int) -> PlayedConnection:
+        if leader in self.away:
+            raise BrokerUnreachable("nobody is there")
         return PlayedConnection(self, leader)
 
     def hang_up(self) -> None:
@@ -156,15 +167,82 @@ def test_what_no_answer_came_for_is_sent_again(cluster: PlayedCluster, log: Topi
 
 def test_a_refusal_for_good_is_told(cluster: PlayedCluster, log: TopicLog) -> None:
     cluster.refusals[3] = deque([ErrorCode.MESSAGE_TOO_LARGE])
-    with pytest.raises(LogUnavailable, match=r"a record was refused \(error 10\)"):
-        log.append_all({partition: ENTRY for partition in range(4)})
+    appended = log.append_all({partition: ENTRY for partition in range(4)})
+    assert str(appended.failed[3]) == "topic segments: a record was refused (error 10)"
+    assert (set(appended.failed), set(appended.places)) == ({3}, {0, 1, 2})
     assert len(cluster.happened) == 4, "nothing is tried again"
+    cluster.refusals[3] = deque([ErrorCode.INVALID_TOPIC_EXCEPTION])
+    with pytest.raises(LogUnavailable, match="error 17"):
+        log.append(3, ENTRY)
+
+
+def test_what_is_refused_for_good_keeps_nothing_from_being_tried_again(cluster: PlayedCluster, log: TopicLog) -> None:
+    cluster.refusals = {1: deque([ErrorCode.MESSAGE_TOO_LARGE]), 3: deque([ErrorCode.NOT_LEADER_OR_FOLLOWER])}
+    appended = log.append_all({partition: ENTRY for partition in range(4)})
+    assert (set(appended.failed), set(appended.places)) == ({1}, {0, 2, 3})
+    sent = [partitions for what, _, partitions in cluster.happened if what == "sent"]
+    assert sent == [(0, 2), (1, 3), (3,)]
+
+
+@pytest.mark.parametrize("known_before", [False, True])
+def test_a_partition_without_a_leader_fails_alone_and_at_once(
+    cluster: PlayedCluster, log: TopicLog, known_before: bool
+) -> None:
+    """Metadata that was read before may be outdated: it is read once more."""
+    cluster.leaderless = {2}
+    if known_before:
+        assert log.partitions == 4
+    appended = log.append_all({partition: ENTRY for partition in range(4)})
+    assert str(appended.failed[2]) == "topic segments: partition 2 has no leader now (error 5)"
+    assert (set(appended.failed), set(appended.places)) == ({2}, {0, 1, 3})
+    assert [partitions for what, _, partitions in cluster.happened if what == "sent"] == [(0,), (1, 3)]
+    assert cluster.looks == (2 if known_before else 1)
+
+
+def test_a_partition_that_has_a_leader_again_is_written(cluster: PlayedCluster, log: TopicLog) -> None:
+    cluster.leaderless = {2}
+    assert log.partitions == 4
+    cluster.leaderless = set()
+    assert not log.append_all({partition: ENTRY for partition in range(4)}).failed
+
+
+def test_a_leader_that_is_away_fails_no_other_leaders_records(cluster: PlayedCluster, log: TopicLog) -> None:
+    """The epoch is the leader's when it took the records: later looks tell of later ones."""
+    cluster.away = {0}
+    appended = log.append_all({partition: ENTRY for partition in range(4)})
+    assert (set(appended.failed), set(appended.places)) == ({0, 2}, {1, 3})
+    assert {str(error) for error in appended.failed.values()} == {"nobody is there"}
+    assert {place.epoch for place in appended.places.values()} == {1}
+    assert cluster.looks > 1
+
+
+def test_nothing_is_appended_behind_a_failure_in_its_partition(cluster: PlayedCluster, log: TopicLog) -> None:
+    large = [(b"key-%d" % number, bytes(9000)) for number in range(100)]
+    cluster.refusals[0] = deque([ErrorCode.MESSAGE_TOO_LARGE])
+    appended = log.append_all({0: large, 1: large})
+    assert (set(appended.failed), set(appended.places)) == ({0}, {1})
+    sent = [partitions for what, _, partitions in cluster.happened if what == "sent"]
+    assert sent == [(0,), (1,), (1,)]
+
+
+def test_a_partition_that_fails_at_its_second_batch_counts_as_failed(cluster: PlayedCluster, log: TopicLog) -> None:
+    large = [(b"key-%d" % number, bytes(9000)) for number in range(100)]
+    cluster.refusals[0] = deque([0, ErrorCode.MESSAGE_TOO_LARGE])
+    appended = log.append_all({0: large, 1: large})
+    assert (set(appended.failed), set(appended.places), set(appended.firsts)) == ({0}, {1}, {1})
+
+
+def test_leaders_are_reached_though_a_partition_has_none(cluster: PlayedCluster, log: TopicLog) -> None:
+    cluster.leaderless, cluster.away = {2}, {-1}
+    log.reach()
+    assert cluster.looks == 1
 
 
 def test_a_partition_that_no_answer_names_is_not_taken_for_appended(cluster: PlayedCluster, log: TopicLog) -> None:
     cluster.silent_about = 1
-    with pytest.raises(LogUnavailable, match="lacks a partition"):
-        log.append_all({partition: ENTRY for partition in range(4)})
+    appended = log.append_all({partition: ENTRY for partition in range(4)})
+    assert (set(appended.failed), set(appended.places)) == ({1}, {0, 2, 3})
+    assert "lacks a partition" in str(appended.failed[1])
 
 
 def test_a_partitions_batches_come_in_order(cluster: PlayedCluster, log: TopicLog) -> None:

@@ -16,7 +16,7 @@ from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim, start_claim
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.kafka.cluster.client import ClusterClient
-from sparkmirror.kafka.cluster.topic_log import LogEntry, LogPlace, TopicLog
+from sparkmirror.kafka.cluster.topic_log import Appending, LogEntry, LogPlace, TopicLog
 from sparkmirror.kafka.wire.splice import Run
 
 TOPIC_ID, OTHER_ID, SOURCE_ID = b"t" * 16, b"o" * 16, b"s" * 16
@@ -47,11 +47,12 @@ class InventedLog(TopicLog):
         end = place.offset + len(found)
         return found, LogPlace(end), end < len(entries)
 
-    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> dict[int, LogPlace]:
+    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> Appending:
+        firsts = {partition: len(self._entries[partition]) for partition in entries}
         for partition, listed in entries.items():
             self._entries[partition] += listed
             self.appended.append(len(listed))
-        return {partition: LogPlace(len(self._entries[partition])) for partition in entries}
+        return Appending(firsts, {at: LogPlace(len(self._entries[at])) for at in entries}, {})
 
 
 def claim(sequence: int, incarnation: int = 1, where: tuple[bytes, int] = HERE, *, confirmed: bool = True) -> Claim:

@@ -25,7 +25,7 @@ from sparkmirror.kafka.cluster import topic_log
 from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
 from sparkmirror.kafka.cluster.fetch_once import FetchReply
 from sparkmirror.kafka.cluster.list_offsets import ListedOffset
-from sparkmirror.kafka.cluster.topic_log import LogCut, LogPlace, LogUnavailable, TopicLog
+from sparkmirror.kafka.cluster.topic_log import LogCut, LogEntry, LogPlace, LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.fetch_session import FetchedPartition
 from sparkmirror.kafka.wire.splice import Run
@@ -215,10 +215,154 @@ def test_a_writer_remembers_no_more_than_it_may() -> None:
     own = OwnRecords()
     large = b"x" * (KEPT_BYTES // 4)
     for number in range(9):
-        own.add(OwnRecord(number + 1, HERE, EACH, (b"%d" % number, large)))
-    assert [record.record[0] for record in own.behind(0)] == [b"6", b"7", b"8"]
+        own.add(OwnRecord(number, HERE, EACH, (b"%d" % number, large)))
+    assert [record.record[0] for record in own.missing({})] == [b"6", b"7", b"8"]
+    assert own.lowest_offset == 6
     own.add(OwnRecord(10, HERE, EACH, (b"7", b"")))
-    assert [(record.end, record.record[0]) for record in own.behind(8)] == [(9, b"8"), (10, b"7")]
+    assert [(record.first, record.record[0]) for record in own.missing({})] == [(6, b"6"), (8, b"8"), (10, b"7")]
+
+
+@pytest.mark.parametrize(
+    ("newest", "is_missing"),
+    [
+        (LogEntry(5, b"key", b"mine"), False),
+        (LogEntry(4, b"key", b"mine"), False),
+        (LogEntry(9, b"key", b"newer"), False),
+        (LogEntry(9, b"key", None), False),
+        (LogEntry(4, b"key", b"older"), True),
+        (LogEntry(5, b"other", b"mine"), True),
+    ],
+    ids=["it is there", "written by a reader", "replaced", "taken back", "only the one before", "none of its key"],
+)
+def test_whether_a_record_is_missing(newest: LogEntry, is_missing: bool) -> None:
+    own = OwnRecords()
+    own.add(OwnRecord(5, HERE, EACH, (b"key", b"mine")))
+    assert newest.key is not None
+    assert bool(own.missing({newest.key: newest})) == is_missing
+
+
+@pytest.mark.parametrize("between", [0, 1], ids=["at rest", "between two claims"])
+def test_a_leader_that_has_another_epoch_and_all_records_is_no_cut(topic: Topic, home: int, between: int) -> None:
+    """As after its restart. Who only writes does not notice, and takes its last claim for one of the epoch before."""
+    writer = ClaimLog(View(topic), 4, remembers=True)
+    writer.claim([claim(0)])
+    topic.raise_epoch(home)
+    for number in range(1, 2 + between):
+        writer.claim([claim(number)])
+    for _ in range(2):
+        writer.look_for_cuts()
+        assert not writer.take_cut()
+    if between:
+        topic.elect(home)
+        writer.claim([claim(3)])
+        assert not writer.take_cut()
+    assert len(topic.entries[home]) == 2 + 2 * between, "nothing is written again"
+    topic.cut(home, 1)
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    everything = [claim(number) for number in ((0, 1, 2, 3) if between else (0, 1))]
+    assert known(ClaimLog(View(topic))) == everything
+
+
+def test_what_was_cut_under_an_epoch_that_was_not_noticed_is_written_again(topic: Topic, home: int) -> None:
+    """The leader's answer names an end before records that are still there."""
+    writer = ClaimLog(View(topic), 4, remembers=True)
+    writer.claim([claim(0)])
+    topic.raise_epoch(home)
+    writer.claim([claim(1), claim(2)])
+    writer.claim([claim(3)])
+    topic.cut(home, 2)
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    assert known(ClaimLog(View(topic))) == [claim(number) for number in range(4)]
+    assert len(topic.entries[home]) == 4, "what is there is not written again"
+
+
+def test_claims_are_missed_though_the_leader_names_an_end_behind_them(topic: Topic, home: int) -> None:
+    """A leader of long ago leads again: it has other records in their place, of an older epoch, and more of them.
+
+    Its first answer, for the claims' epoch, names that epoch's end, where the logs do not part.
+    """
+    writer, other = ClaimLog(View(topic), 4, remembers=True), ClaimLog(View(topic))
+    writer.claim([claim(0)])
+    theirs = [(topic.epochs[home], claim_record(claim(20 + number))) for number in range(5)]
+    topic.elect(home)
+    writer.claim([claim(1), claim(2)])
+    topic.entries[home][1:] = theirs
+    topic.elect(home)
+    other.claim([claim(30)])
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    there = known(ClaimLog(View(topic)))
+    assert there == [claim(0), *(claim(20 + number) for number in range(5)), claim(30), claim(1), claim(2)]
+    writer.look_for_cuts()
+    assert not writer.take_cut()
+
+
+def test_what_others_wrote_later_of_a_claim_is_not_overwritten(topic: Topic, home: int) -> None:
+    """A reader has settled it since; then the log is cut behind."""
+    writer, reader = ClaimLog(View(topic), 4, remembers=True), ClaimLog(View(topic))
+    writer.claim([claim(0), claim(1)])
+    settled = replace(claim(0), confirmed=True)
+    reader.revise([settled], [claim(1)])
+    writer.claim([claim(2)])
+    topic.cut(home, 4)
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    assert known(ClaimLog(View(topic))) == [settled, claim(2)]
+
+
+def test_claims_in_a_partition_without_a_leader_fail_alone(topic: Topic, home: int) -> None:
+    log = ClaimLog(View(topic), 4, remembers=True)
+    claims = [claim(0, partition) for partition in range(12)]
+    topic.leaderless = {home}
+    failed = log.claim_each(claims)
+    assert [(at, str(error)) for at, error in failed.items()] == [
+        (home, f"topic topic: partition {home} has no leader now (error 5)")
+    ]
+    with pytest.raises(LogUnavailable, match="no leader"):
+        log.claim(claims)
+    with pytest.raises(LogUnavailable, match="no leader"):
+        log.revise(claims, ())
+    there = {at for at, entries in topic.entries.items() if entries}
+    assert there == {home_partition(TOPIC_ID, partition, 4) for partition in range(12)} - {home}
+    topic.leaderless = set()
+    topic.elect(home)
+    log.look_for_cuts()
+    assert not log.take_cut()
+    assert known(ClaimLog(View(topic))) == [], "what has failed is not written again by itself"
+
+
+def test_a_partition_that_can_not_be_looked_at_keeps_no_other_from_being_restored(
+    topic: Topic, home: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = View(topic)
+    writer = ClaimLog(view, 4, remembers=True)
+    both = [claim(0), next(one for number in range(99) if _home(one := claim(0, number)) != home)]
+    other = _home(both[1])
+    writer.claim(both)
+    topic.cut(home, 0)
+    topic.cut(other, 0)
+    see_whole = view.see_whole
+
+    def fails(partition: int, place: LogPlace) -> None:
+        if partition == home:
+            raise LogUnavailable("topic", "it can't be read", 5)
+        see_whole(partition, place)
+
+    monkeypatch.setattr(view, "see_whole", fails)
+    with pytest.raises(LogUnavailable, match="can't be read"):
+        writer.look_for_cuts()
+    assert writer.take_cut() == {other}
+    assert list(writer.claim_each([replace(one, incarnation=99) for one in both])) == [home]
+    monkeypatch.undo()
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    assert claim(0) in known(ClaimLog(View(topic)))
+
+
+def _home(one: Claim) -> int:
+    return home_partition(one.target_topic_id, one.partition, 4)
 
 
 class Fetched:
@@ -252,10 +396,16 @@ class Fetched:
     ("answer", "place"),
     [
         ({"diverging": (3, 6)}, LogPlace(6, 3)),
+        ({"diverging": (3, 12)}, LogPlace(9, 3)),
         ({"high_watermark": 8}, LogPlace(8)),
         ({"error": ErrorCode.OFFSET_OUT_OF_RANGE, "log_start_offset": -1}, LogPlace(3)),
     ],
-    ids=["where the logs part", "an end below, from brokers that don't tell", "an offset that it has not"],
+    ids=[
+        "where the logs part",
+        "an older epoch's later end",
+        "an end below, from brokers that don't tell",
+        "an offset that it has not",
+    ],
 )
 def test_an_answer_tells_that_the_log_was_cut(
     monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], place: LogPlace

@@ -62,6 +62,32 @@ def test_a_topic_that_gets_or_loses_its_id_is_the_same_topic(copied_id: bytes, i
     assert found == Found((), 70)
 
 
+def test_what_expired_of_a_topic_that_was_created_again_hides_no_earlier_entry() -> None:
+    """Nothing was copied in between, so both are at one place of the target."""
+    (before,) = look(source_start=90).losses
+    recreated, first = look(source_topic_id=NEW, source_start=30, known=[before]).losses
+    assert len({before.key, recreated.key, first.key}) == 3
+    assert len({before.number, recreated.number, first.number}) == 3
+    grown = look(source_topic_id=NEW, source_start=40, known=[before, recreated, first]).losses[1]
+    assert (grown.key, grown.first, grown.end) == (first.key, 0, 40)
+    known = [before, recreated, first]
+    claimed = replace(COPIED, source_topic_id=NEW, upstream=30)
+    (later,) = look_for_losses(ROUTE, claimed, (), NEW, 50, GO_ON, target_topic_id=TARGET, known=known).losses
+    assert (later.key, later.first, later.end) == (first.key, 0, 50), "a copy that stands still has one entry"
+    third = look(source_topic_id=b"3" * 16, source_start=5, known=known).losses[1]
+    assert third.key not in {loss.key for loss in known}
+    (again,) = look(source_start=95, known=[before]).losses
+    assert (again.key, again.first, again.end) == (before.key, 70, 95)
+
+
+def test_an_entry_of_an_earlier_release_is_the_same_entry() -> None:
+    """Its number, by which operators name it, stays."""
+    (before,) = look(source_start=90).losses
+    written = before.model_dump(exclude={"source_topic_id"})
+    assert Loss.model_validate(written) == before
+    assert before.key == f'["expired", "orders", 3, "{TARGET.hex()}", 25]'
+
+
 def test_nothing_can_be_lost_of_what_was_never_copied() -> None:
     never = Position(
         sequence=0,

@@ -21,6 +21,7 @@ from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim
 from sparkmirror.exact.position.reader import PositionReader
 from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable
 from sparkmirror.kafka.wire.buffers import FramePool
 from sparkmirror.kafka.wire.channel import Channel
 from sparkmirror.kafka.wire.fetch_session import FetchSession
@@ -135,7 +136,8 @@ class PlayedRun:
         """How often the ledger was to be read again."""
         self.words: list[TaskWords] = []
         """What this task has told of moves."""
-        monkeypatch.setattr(ClaimLog, "claim", lambda _, claims: self.claim(claims))
+        monkeypatch.setattr(ClaimLog, "claim_each", lambda _, claims: self._claim_each(claims))
+        monkeypatch.setattr(ClaimLog, "home", lambda *_: 0)
         monkeypatch.setattr(ClaimLog, "reach", lambda _: None)
         monkeypatch.setattr(PositionReader, "look_ahead", lambda _, routes: self._look_ahead(routes))
         monkeypatch.setattr(PositionReader, "came", lambda _: self._outdate())
@@ -171,6 +173,13 @@ class PlayedRun:
         found = World(self.source).target.partition_reading(self.source, self.loop.now)
         assert isinstance(found, PartitionReading)
         ready({route: replace(found, target_leader=LEADERS[route.partition]) for route in routes})
+
+    def _claim_each(self, claims: Sequence[Claim]) -> dict[int, ConnectionError]:
+        try:
+            self.claim(claims)
+        except LogUnavailable as error:
+            return {0: error}
+        return {}
 
     def _outdate(self) -> None:
         self.outdated += 1

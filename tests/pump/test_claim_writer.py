@@ -16,7 +16,7 @@ from model_pump import Pump, a_world, running
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.exact.durable.claim_log import ClaimLog
-from sparkmirror.exact.durable.claims import AnnouncedBatch, Claim, claim_record, segments_topic
+from sparkmirror.exact.durable.claims import AnnouncedBatch, Claim, claim_record, home_partition, segments_topic
 from sparkmirror.exact.position.cause import Cause
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
@@ -27,6 +27,12 @@ from sparkmirror.pump.batch import PendingClaim
 from sparkmirror.pump.claim_writer import ClaimWriter
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
+
+HOMES = 8
+
+
+def home_of(claim: Claim) -> int:
+    return home_partition(claim.target_topic_id, claim.partition, HOMES)
 
 
 class Writing:
@@ -42,14 +48,16 @@ class Writing:
         self.refused: set[Claim] = set()
         """Claims that are too large, so that nothing is written with them."""
         self.most = 1 << 20
-        """Most claims that are not too large together."""
+        """Most claims of one partition of the segments topic that are not too large together."""
+        self.leaderless: set[int] = set()
+        """Partitions of the segments topic."""
         self.claimed: list[PartitionCopy] = []
         self.unclaimed: list[tuple[PartitionCopy, str]] = []
         self.causes: list[Cause] = []
         self.confirmed: list[PartitionCopy] = []
         self.cut: list[Set[int]] = []
         self.loop = Loop()
-        monkeypatch.setattr(ClaimLog, "claim", lambda _, claims: self._claim(claims))
+        monkeypatch.setattr(ClaimLog, "claim_each", lambda _, claims: self._claim(claims))
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
         self.writer = ClaimWriter(
             FlowConfig(source=source, target=target),
@@ -59,17 +67,24 @@ class Writing:
             on_unclaimed=self._on_unclaimed,
             on_confirmed=self.confirmed.append,
             on_cut=self.cut.append,
-            homes=8,
+            homes=HOMES,
         )
 
-    def _claim(self, claims: Sequence[Claim]) -> None:
+    def _claim(self, claims: Sequence[Claim]) -> dict[int, ConnectionError]:
         if self.error is not None:
             raise self.error
-        if len(claims) > self.most or not self.refused.isdisjoint(claims):
-            raise LogUnavailable("the segments topic", "a record was refused", ErrorCode.MESSAGE_TOO_LARGE)
-        self.written += claims
+        failed: dict[int, ConnectionError] = {}
+        for home in dict.fromkeys(map(home_of, claims)):
+            theirs = [claim for claim in claims if home_of(claim) == home]
+            if home in self.leaderless:
+                failed[home] = LogUnavailable("segments", f"partition {home} has no leader now", 5)
+            elif len(theirs) > self.most or not self.refused.isdisjoint(theirs):
+                failed[home] = LogUnavailable("segments", "a record was refused", ErrorCode.MESSAGE_TOO_LARGE)
+            else:
+                self.written += theirs
         self.writes += 1
         assert self.may_end.wait(10)
+        return failed
 
     def _on_unclaimed(self, copy: PartitionCopy, reason: str, cause: Cause) -> None:
         self.unclaimed.append((copy, reason))
@@ -193,6 +208,34 @@ def test_a_claim_that_is_too_large_fails_alone(writing: Writing, which: int) -> 
         " max.message.bytes of that topic at the target"
     )
     assert writing.writer.writing == frozenset(), "the next claims are written"
+
+
+def test_a_partition_of_the_segments_topic_without_a_leader_fails_its_own_claims_alone(writing: Writing) -> None:
+    pumps = [fetched() for _ in range(9)]
+    claims = different(pumps)
+    gone = home_of(claims[4].claim)
+    writing.leaderless = {gone}
+    for pump, claim in zip(pumps, claims, strict=True):
+        writing.writer.want(pump.copy, (claim,))
+    writing.flush_until(lambda: len(writing.claimed) + len(writing.unclaimed) == len(pumps))
+    kept = [home_of(claim.claim) != gone for claim in claims]
+    assert any(kept)
+    assert [claim.durable for claim in claims] == kept
+    assert [copy for copy, _ in writing.unclaimed] == [pumps[number].copy for number in range(9) if not kept[number]]
+    reason = f"its claim could not be written: topic segments: partition {gone} has no leader now (error 5)"
+    assert {reason for _, reason in writing.unclaimed} == {reason}
+    assert set(writing.causes) == {Cause.POSITION}
+
+
+def test_a_partition_without_a_leader_keeps_no_confirmed_claim_of_another_unconfirmed(writing: Writing) -> None:
+    (one, its), (other, others) = confirmed(), confirmed()
+    its = [dataclasses.replace(claim, partition=1) for claim in its]
+    assert home_of(its[0]) != home_of(others[0])
+    writing.leaderless = {home_of(its[0])}
+    writing.writer.confirm(one, its)
+    writing.writer.confirm(other, others)
+    writing.flush_until(lambda: len(writing.confirmed) == 2)
+    assert (writing.writer.is_confirmed(one), writing.writer.is_confirmed(other)) == (False, True)
 
 
 def test_claims_that_are_too_large_only_together_are_all_written(writing: Writing) -> None:

@@ -227,11 +227,12 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
             found[route] = world.target.partition_reading(world.source, loop.now)
         ready(found)
 
-    def claim(_: ClaimLog, segments: Sequence[Claim]) -> None:
+    def claim_each(_: ClaimLog, segments: Sequence[Claim]) -> dict[int, ConnectionError]:
         claims.extend(segments)
+        return {}
 
     monkeypatch.setattr(PositionReader, "read", read)
-    monkeypatch.setattr(ClaimLog, "claim", claim)
+    monkeypatch.setattr(ClaimLog, "claim_each", claim_each)
     monkeypatch.setattr(ClusterClient, "dial", lambda client, *_, **__: flows[0].dial(client))
 
     def made(source: PlayedSource, target: PlayedTarget | None = None, codec: str = "none") -> Flow:

@@ -179,8 +179,9 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LongFlows, DistanceP
                 read_now[route] = world.target.partition_reading(world.source, loop.now)
         ready(read_now)
 
-    def claim(_: ClaimLog, segments: Sequence[Claim]) -> None:
+    def claim_each(_: ClaimLog, segments: Sequence[Claim]) -> dict[int, ConnectionError]:
         claims.extend(segments)
+        return {}
 
     def dial(client: ClusterClient, *_: object, **__: object) -> Dialed:
         near = client is flows[0].pump.clients.source
@@ -192,7 +193,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LongFlows, DistanceP
 
     monkeypatch.setattr(source_connections, "QUEUE_BYTES", 1 << 16)  # else all is queued before the line is measured
     monkeypatch.setattr(PositionReader, "read", read)
-    monkeypatch.setattr(ClaimLog, "claim", claim)
+    monkeypatch.setattr(ClaimLog, "claim_each", claim_each)
     monkeypatch.setattr(ClusterClient, "dial", dial)
     with DistanceProxy({port: servers[1].port}, Distance(ROUND_TRIP_MS)) as proxy:
         yield made, proxy

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.kafka.cluster.client import ClusterClient
-from sparkmirror.kafka.cluster.topic_log import LogCut, LogEntry, LogPlace, TopicLog
+from sparkmirror.kafka.cluster.topic_log import Appending, LogCut, LogEntry, LogPlace, LogUnavailable, TopicLog
 
 Entry = tuple[bytes, bytes | None]
 
@@ -20,6 +20,8 @@ class Topic:
         self.entries: dict[int, list[tuple[int, Entry]]] = defaultdict(list)
         """Leader epoch, key and value of each record, by partition."""
         self.epochs: dict[int, int] = defaultdict(int)
+        self.leaders: dict[int, int] = defaultdict(int)
+        self.leaderless: set[int] = set()
         self.asked: list[str] = []
         """The requests that came."""
 
@@ -30,6 +32,11 @@ class Topic:
 
     def elect(self, partition: int) -> None:
         self.epochs[partition] += 1
+        self.leaders[partition] += 1
+
+    def raise_epoch(self, partition: int) -> None:
+        """The same leader has a new epoch: who only writes to it does not notice."""
+        self.epochs[partition] += 1
 
 
 class View(TopicLog):
@@ -38,7 +45,10 @@ class View(TopicLog):
     def __init__(self, topic: Topic) -> None:
         super().__init__(ClusterClient(ClusterConfig(alias="B", bootstrap_servers=("nowhere:1",)), "test"), "topic")
         self._topic = topic
-        self._known = dict(topic.epochs)
+        self._known: dict[int, tuple[int, int]] = {}
+        """Leader and epoch of each partition, as known."""
+        self.look_again()
+        topic.asked.pop()
 
     @property
     def partitions(self) -> int:
@@ -49,40 +59,52 @@ class View(TopicLog):
 
     def look_again(self) -> None:
         self._topic.asked.append("metadata")
-        self._known = dict(self._topic.epochs)
+        self._known = {partition: self._present(partition) for partition in range(self._topic.partitions)}
 
     def read_on(self, partition: int, place: LogPlace) -> tuple[list[LogEntry], LogPlace, bool]:
         self._see(partition, place)
+        if place.offset > len(self._topic.entries[partition]):
+            raise LogCut(self.topic, partition, LogPlace(len(self._topic.entries[partition])))
         entries = self._topic.entries[partition]
         found = [LogEntry(at, *entry) for at, (_, entry) in list(enumerate(entries))[place.offset : place.offset + 3]]
         end = place.offset + len(found)
         return found, LogPlace(end, entries[end - 1][0] if end else -1), end < len(entries)
 
     def see_whole(self, partition: int, place: LogPlace) -> None:
-        if place.epoch != self._known.get(partition, 0):
+        if place.epoch != self._known[partition][1]:
             self._see(partition, place)
 
     def append(self, partition: int, entries: Sequence[Entry], *, timestamp_ms: int | None = None) -> int:
-        return self.append_all({partition: entries})[partition].offset - len(entries)
+        return self.append_all({partition: entries}).firsts[partition]
 
-    def append_all(self, entries: Mapping[int, Sequence[Entry]]) -> dict[int, LogPlace]:
-        places = {}
+    def append_all(self, entries: Mapping[int, Sequence[Entry]]) -> Appending:
+        appended = Appending({}, {}, {})
         for partition, listed in entries.items():
             if not listed:
                 continue
             self._topic.asked.append("produce")
-            self._known[partition] = epoch = self._topic.epochs[partition]
+            if partition in self._topic.leaderless:
+                appended.failed[partition] = LogUnavailable(self.topic, f"partition {partition} has no leader now", 5)
+                continue
+            leader, epoch = self._present(partition)
+            if self._known[partition][0] != leader:  # the former leader has refused the records
+                self._known[partition] = leader, epoch
+            appended.firsts[partition] = len(self._topic.entries[partition])
             self._topic.entries[partition] += [(epoch, entry) for entry in listed]
-            places[partition] = LogPlace(len(self._topic.entries[partition]), epoch)
-        return places
+            appended.places[partition] = LogPlace(len(self._topic.entries[partition]), self._known[partition][1])
+        return appended
+
+    def _present(self, partition: int) -> tuple[int, int]:
+        return self._topic.leaders[partition], self._topic.epochs[partition]
 
     def _see(self, partition: int, place: LogPlace) -> None:
         """The answer tells where the logs part."""
         self._topic.asked.append("fetch")
-        self._known[partition] = self._topic.epochs[partition]  # a leader of another epoch is found
+        self._known[partition] = self._present(partition)  # a leader of another epoch is found
         entries = self._topic.entries[partition]
         if place.epoch < 0:
             return
         end = sum(epoch <= place.epoch for epoch, _ in entries)
-        if end < place.offset:
-            raise LogCut(self.topic, partition, LogPlace(end, entries[end - 1][0] if end else -1))
+        epoch = entries[end - 1][0] if end else -1
+        if end < place.offset or (place.offset and epoch < place.epoch):
+            raise LogCut(self.topic, partition, LogPlace(min(end, place.offset), epoch))

@@ -76,12 +76,12 @@ def start(upstream: int, downstream: int, sequence: int = 0, *, altered: bool = 
     )
 
 
-def copied(sequence: int, upstream: int, downstream: int) -> Claim:
+def copied(sequence: int, upstream: int, downstream: int, incarnation: int = 1) -> Claim:
     return Claim(
         target_topic_id=OLD,
         partition=0,
         sequence=sequence,
-        incarnation=1,
+        incarnation=incarnation,
         producer_id=4000,
         producer_epoch=0,
         source_topic_id=SOURCE,
@@ -110,6 +110,22 @@ def test_what_the_source_lacks_of_the_old_topics_records(
 ) -> None:
     """Before the start of a takeover another mirror had copied records."""
     entry = noted(source_start, ClaimsOfOld(claims))
+    if offsets is None:
+        assert (entry.outcome, entry.offsets) == (LossOutcome.HEALED, 0)
+    else:
+        assert (entry.outcome, entry.first, entry.end) == (LossOutcome.LOST, *offsets)
+
+
+@pytest.mark.parametrize(("source_start", "offsets", "begins"), [(500, None, 1_000), (1_200, (1_000, 1_200), 1_200)])
+def test_a_copy_that_began_at_the_end_in_a_log_that_was_emptied(
+    source_start: int, offsets: tuple[int, int] | None, begins: int
+) -> None:
+    """The pump's own start: no other mirror had copied what came before."""
+    first = start(1_000, 90)
+    later = copied(0, 1_000, 90, first.incarnation + 1), copied(10, 1_020, 100, first.incarnation + 2)
+    claims = ClaimsOfOld([first, *later])
+    entry = noted(source_start, claims, from_start=False)
+    assert [claim.upstream for claim in claims.written] == [begins]
     if offsets is None:
         assert (entry.outcome, entry.offsets) == (LossOutcome.HEALED, 0)
     else:

@@ -15,7 +15,7 @@ from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, load
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.telling import tell
 from sparkmirror.errors import ConfigError
-from sparkmirror.policy.java_regex import compile_java
+from sparkmirror.pump.messages.control import assert_patterns
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+(:\d+)?")
 
@@ -41,11 +41,7 @@ def pause(
     patterns = [pattern.strip() for pattern in topics.split(",") if pattern.strip()]
     if not patterns:
         raise ConfigError("name the topics to pause; `resume` continues with all", origin="--topics", key=topics)
-    for pattern in patterns:
-        try:
-            compile_java(pattern)
-        except ValueError as error:
-            raise ConfigError(str(error), origin="--topics") from error
+    assert_patterns(patterns, "--topics")
     said = f"paused {', '.join(patterns)}"
     tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause(patterns), said, output)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim, ClaimKey, claim_record, segments_topic
 from sparkmirror.exact.position.cause import Cause
 from sparkmirror.kafka.cluster.client import ClusterClient
-from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import PendingClaim
@@ -25,13 +26,25 @@ CUTS_S = 60.0
 _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
 
 
+class _Unwritten(NamedTuple):
+    """Reason why a partition's claims are not known to be durable."""
+
+    reason: str
+    cause: Cause
+
+
+def _failure(error: Exception) -> _Unwritten:
+    return _Unwritten(f"its claim could not be written: {error}", Cause.POSITION)
+
+
 class ClaimWriter:
     """Write one flow's claims.
 
     The thread is for claims only, since a live tail with gaps waits for claims. Claims that come while others are being
     written are written next, all at once. `on_claimed` is called for each partition with a claim that has become
     durable, `on_unclaimed` with the reason and its cause, and `on_confirmed` after its confirmed claims were written,
-    or could not be. A claim that is too large for the topic fails alone. `on_cut` is called with the segments topic's
+    or could not be. Claims in a partition of the segments topic that takes none now (without a leader, say) fail alone,
+    and so does a claim that is too large for the topic. `on_cut` is called with the segments topic's
     partitions that have lost claims, after as many as are remembered were written again.
     """
 
@@ -124,7 +137,7 @@ class ClaimWriter:
         """Look now and then whether the segments topic was cut."""
         if self._loop.now >= self._look_at:
             self._look_at = self._loop.now + CUTS_S
-            self._background.do(self._log.look_for_cuts, lambda _: self._tell_cut(), lambda _: None)
+            self._background.do(self._log.look_for_cuts, lambda _: self._tell_cut(), lambda _: self._tell_cut())
 
     def look_now(self) -> None:
         """Look soon whether the segments topic was cut.
@@ -152,8 +165,8 @@ class ClaimWriter:
             claims = [(copy, each.claim) for copy, pending in begun.items() for each in pending]
             self._background.do(
                 lambda: self._write(claims),
-                lambda too_large: self._claimed(begun, too_large),
-                lambda error: self._unclaimed(list(begun), error),
+                lambda failed: self._claimed(begun, failed),
+                lambda error: self._claimed(begun, dict.fromkeys(begun, _failure(error))),
             )
         if self._to_confirm and self._loop.now >= self._confirm_at:
             self._write_confirmed()
@@ -166,32 +179,40 @@ class ClaimWriter:
         self._confirm_at = self._loop.now + CONFIRM_S
         self._background.do(
             lambda: self._write(claims),
-            lambda too_large: self._confirmed(begun, too_large),
+            lambda failed: self._confirmed(begun, failed),
             lambda _: self._written(begun),
         )
 
-    def _write(self, claims: Sequence[tuple[PartitionCopy, Claim]]) -> dict[PartitionCopy, Claim]:
-        """Make claims durable, in order; return those that are too large, by partition.
+    def _write(self, claims: Sequence[tuple[PartitionCopy, Claim]]) -> dict[PartitionCopy, _Unwritten]:
+        """Make claims durable, in order; return why they may not be, by partition.
 
         Nothing is written behind such a claim in its partition. Claims that are too large together are halved.
         """
-        try:
-            self._log.claim([claim for _, claim in claims])
-        except LogUnavailable as error:
-            if error.code not in _TOO_LARGE:
-                raise
-        else:
-            return {}
-        if len(claims) == 1:
-            return dict(claims)
-        middle = len(claims) // 2
-        too_large = self._write(claims[:middle])
-        rest = [claim for claim in claims[middle:] if claim[0] not in too_large]
-        return too_large | self._write(rest) if rest else too_large
+        failed: dict[PartitionCopy, _Unwritten] = {}
+        for home, error in self._log.claim_each([claim for _, claim in claims]).items():
+            theirs = [(copy, claim) for copy, claim in claims if self._home(claim) == home]
+            if getattr(error, "code", 0) not in _TOO_LARGE:
+                failed |= {copy: _failure(error) for copy, _ in theirs}
+            elif len(theirs) == 1:
+                failed |= {copy: self._too_large(claim) for copy, claim in theirs}
+            else:
+                middle = len(theirs) // 2
+                first = self._write(theirs[:middle])
+                rest = [claim for claim in theirs[middle:] if claim[0] not in first]
+                failed |= first | (self._write(rest) if rest else {})
+        return failed
 
-    def _confirmed(self, claims: dict[PartitionCopy, list[Claim]], too_large: Mapping[PartitionCopy, Claim]) -> None:
+    def _home(self, claim: Claim) -> int:
+        return self._log.home((claim.target_topic_id, claim.partition))
+
+    def _too_large(self, claim: Claim) -> _Unwritten:
+        size = len(claim_record(claim)[1] or b"")
+        limit = f"topic {self._log.topic} takes: raise max.message.bytes of that topic at the target"
+        return _Unwritten(f"its claim of {size} bytes is larger than {limit}", Cause.TOO_LARGE)
+
+    def _confirmed(self, claims: dict[PartitionCopy, list[Claim]], failed: Mapping[PartitionCopy, _Unwritten]) -> None:
         for copy, written in claims.items():
-            if copy in self._unconfirmed and copy not in too_large:
+            if copy in self._unconfirmed and copy not in failed:
                 self._unconfirmed[copy] -= {claim.key for claim in written}
         self._written(claims)
 
@@ -202,25 +223,18 @@ class ClaimWriter:
             self._on_confirmed(copy)
 
     def _claimed(
-        self, claims: dict[PartitionCopy, tuple[PendingClaim, ...]], too_large: Mapping[PartitionCopy, Claim]
+        self, claims: dict[PartitionCopy, tuple[PendingClaim, ...]], failed: Mapping[PartitionCopy, _Unwritten]
     ) -> None:
         self.writing = frozenset()
         self._tell_cut()
         for copy, written in claims.items():
-            if copy in too_large:
+            if copy in failed:
                 continue
             for pending in written:
                 pending.durable = True
             self._on_claimed(copy)
-        for copy, claim in too_large.items():
-            size = len(claim_record(claim)[1] or b"")
-            limit = f"topic {self._log.topic} takes: raise max.message.bytes of that topic at the target"
-            self._on_unclaimed(copy, f"its claim of {size} bytes is larger than {limit}", Cause.TOO_LARGE)
-
-    def _unclaimed(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
-        self.writing = frozenset()
-        for copy in copies:
-            self._on_unclaimed(copy, f"its claim could not be written: {error}", Cause.POSITION)
+        for copy, failure in failed.items():
+            self._on_unclaimed(copy, failure.reason, failure.cause)
 
     def close(self) -> None:
         self._background.close()

@@ -218,5 +218,7 @@ def pump(order: PumpOrder) -> list[FlowEnd]:
                     run.report()
         return [run.close() for run in runs]
     finally:
+        for run in runs:  # Spark may use this process again, for other flows
+            asked_levels.follow(run.flow_pump.name, {})
         loop.close()
         EXPECTED.release(loop)

@@ -11,6 +11,7 @@ from sparkmirror.exact.position.cause import Cause, cause_of_loss
 from sparkmirror.exact.position.loss_detection import (
     LedgerPosition,
     expired_loss,
+    of_new_topic,
     recreated_loss,
     target_recreated,
     truncated_loss,
@@ -239,7 +240,8 @@ def _losses(log: QueriedLog, copied: PlannedRange, policy: LossPolicy) -> tuple[
     if copied.topic_id != log.topic_id:
         losses = [recreated_loss(log.route, log.at, first, policy)]
         if log.start and policy.recreated != "halt":
-            losses.append(expired_loss(log.route, log.at, 0, log.start, policy))
+            expired = expired_loss(log.route, log.at, 0, log.start, policy)
+            losses.append(of_new_topic(expired, bytes.fromhex(log.topic_id)))
         return losses, log.start
     if log.cut_at is not None and log.cut_at < first:
         losses = [truncated_loss(log.route, log.at, log.cut_at, first, policy)]

@@ -14,7 +14,8 @@ from __future__ import annotations
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from sparkmirror.events import Event
 from sparkmirror.exact.durable.claims import (
@@ -22,6 +23,7 @@ from sparkmirror.exact.durable.claims import (
     ClaimKey,
     Homes,
     OwnTopicRecord,
+    Record,
     Retracted,
     TargetPartition,
     claim_key,
@@ -35,7 +37,7 @@ from sparkmirror.exact.durable.claims import (
 from sparkmirror.exact.durable.identity import Identity, succession
 from sparkmirror.exact.durable.own_records import OwnRecord, OwnRecords
 from sparkmirror.exact.durable.source_cluster import SourceCluster, agreed_source
-from sparkmirror.kafka.cluster.topic_log import LogCut, LogPlace, TopicLog
+from sparkmirror.kafka.cluster.topic_log import LogCut, LogEntry, LogPlace, TopicLog
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,14 @@ KEPT_CLAIMS = 32
 
 _IDENTITY_PARTITION = 0
 _UNIQUE_BYTES = 16
+
+
+class _LastWrite(NamedTuple):
+    """Place up to which this process has written to a home partition."""
+
+    place: LogPlace
+    last: Record | None
+    """Record before the place; None: the place's epoch is the log's own."""
 
 
 class ClaimLog:
@@ -62,7 +72,7 @@ class ClaimLog:
         self._noted_homes: list[tuple[int, int]] = []
         """Offset and count of each record that says how many homes there are."""
         self._read_to: dict[int, LogPlace] = {}
-        self._wrote_to: dict[int, LogPlace] = {}
+        self._wrote_to: dict[int, _LastWrite] = {}
         self._own: dict[int, OwnRecords] = defaultdict(OwnRecords)
         """Newest own records in each home partition."""
         self._cut: set[int] = set()
@@ -187,48 +197,100 @@ class ClaimLog:
 
     def claim(self, claims: Sequence[Claim]) -> None:
         """Make claims durable: new claims before their first batches, or confirmed claims."""
-        self._write(claims)
+        _all_written(self._write(claims))
+
+    def claim_each(self, claims: Sequence[Claim]) -> Mapping[int, ConnectionError]:
+        """Make claims durable, as `claim` does, but each home partition's on their own.
+
+        Return the home partitions whose claims are not known to be durable, with the reason.
+        """
+        return self._write(claims)
 
     def revise(self, claimed: Iterable[Claim], retracted: Iterable[Claim | Retracted]) -> None:
         """Write new or confirmed claims, and retract others: false, expired or replaced.
 
         They are written in the order of `in_safe_order`.
         """
-        self._write(in_safe_order(claimed, retracted))
+        _all_written(self._write(in_safe_order(claimed, retracted)))
 
-    def _write(self, changes: Iterable[Claim | Retracted]) -> None:
+    def _write(self, changes: Iterable[Claim | Retracted]) -> dict[int, ConnectionError]:
+        """Append changes; return the home partitions for which that failed."""
         homes: dict[int, list[OwnRecord]] = defaultdict(list)
         for change in changes:
             partition = change.target_topic_id, change.partition
             homes[self.home(partition)].append(_own(partition, change))
-        places = self._log.append_all({home: [own.record for own in listed] for home, listed in homes.items()})
-        for home, place in places.items() if self._remembers else ():
-            if home in self._wrote_to and self._wrote_to[home].epoch != place.epoch:
-                self._restore(home)
-            self._wrote_to[home] = place
-            for own in homes[home]:
-                self._own[home].add(own._replace(end=place.offset))
+        appended = self._log.append_all({home: [own.record for own in listed] for home, listed in homes.items()})
+        failed = dict(appended.failed)
+        for home, place in appended.places.items() if self._remembers else ():
+            try:
+                if home in self._wrote_to and self._wrote_to[home].place.epoch != place.epoch:
+                    self._restore(home)
+            except ConnectionError as error:
+                failed[home] = error
+            else:
+                self._keep(home, homes[home], appended.firsts[home], place)
+        return failed
+
+    def _keep(self, home: int, written: Sequence[OwnRecord], first: int, place: LogPlace) -> None:
+        self._wrote_to[home] = _LastWrite(place, written[-1].record)
+        for own in written:
+            self._own[home].add(own._replace(first=first))
 
     def look_for_cuts(self) -> None:
         """Ask whether the homes written to still have all; write again what they lost."""
         if self._wrote_to:
             self._log.look_again()
-            for home in self._wrote_to:
-                self._restore(home)
+            failed: dict[int, ConnectionError] = {}
+            for home in tuple(self._wrote_to):
+                try:
+                    self._restore(home)
+                except ConnectionError as error:
+                    failed[home] = error
+            _all_written(failed)
 
     def _restore(self, home: int) -> None:
-        """Write again what was written behind the cut, if the log was cut.
+        """Write again what the log has lost of what was written, if the log was cut.
 
-        The order among records with different keys does not matter. A record that was not lost may be repeated.
+        The order among records with different keys does not matter. The leader epoch of what was written is not known
+        for sure, as a Produce tells none: a leader may have got another epoch unnoticed. So the answer by epochs may be
+        wrong about whether the log was cut, and where. The log itself shows what is gone.
         """
+        wrote = self._wrote_to[home]
         try:
-            self._log.see_whole(home, self._wrote_to[home])
+            self._log.see_whole(home, wrote.place)
         except LogCut as cut:
-            lost = self._own[home].behind(cut.place.offset)
-            self._wrote_to |= {home: cut.place} | self._log.append_all({home: [written.record for written in lost]})
-            for written in lost:
-                self._own[home].add(written._replace(end=self._wrote_to[home].offset))
-            self._note_cut(home, cut, f"{len(lost)} records are written again")
+            missing, seen_to = self._look_back(home, wrote)
+            if seen_to is not None and not missing:
+                self._wrote_to[home] = _LastWrite(seen_to, None)
+                return
+            appended = self._log.append_all({home: [own.record for own in missing]})
+            _all_written(appended.failed)
+            self._wrote_to[home] = _LastWrite(cut.place, None)
+            for place in appended.places.values():
+                self._keep(home, missing, appended.firsts[home], place)
+            self._note_cut(home, cut, f"{len(missing)} records are written again")
+
+    def _look_back(self, home: int, wrote: _LastWrite) -> tuple[list[OwnRecord], LogPlace | None]:
+        """Return the own records that a home partition has no more.
+
+        If the last record before the place is still there, the log was not cut: then also return a place behind it,
+        with the log's own epoch.
+        """
+        own, last_at = self._own[home], wrote.place.offset - 1
+        newest: dict[bytes, LogEntry] = {}
+        place, more, is_whole = LogPlace(min(own.lowest_offset, last_at)), True, False
+        while more:
+            try:
+                entries, place, more = self._log.read_on(home, place)
+            except LogCut:
+                if place.epoch >= 0:
+                    raise
+                break  # the log ends before
+            for entry in entries:
+                if entry.key is not None:
+                    newest[entry.key] = entry
+                is_whole |= entry.offset == last_at and (entry.key, entry.value) == wrote.last
+        return own.missing(newest), place if is_whole else None
 
     def _note_cut(self, home: int, cut: LogCut, then: str) -> None:
         self._cut.add(home)
@@ -297,7 +359,7 @@ class ClaimLog:
         known = self._rescued[home]
         known |= {_name(claim): claim for claim in self._forget_home(home)}
         retracted = self._read_on(home)
-        self._write(claim for claim in known.values() if self._lacks(claim) and _retracted(claim) not in retracted)
+        self.claim([claim for claim in known.values() if self._lacks(claim) and _retracted(claim) not in retracted])
         del self._rescued[home]
 
     def _read_on(self, home: int) -> set[Retracted]:
@@ -377,10 +439,16 @@ def in_safe_order(claimed: Iterable[Claim], retracted: Iterable[Claim | Retracte
     return [*claimed, *gone]
 
 
+def _all_written(failed: Mapping[int, ConnectionError]) -> None:
+    """Raise the first failure."""
+    for error in failed.values():
+        raise error
+
+
 def _own(partition: TargetPartition, change: Claim | Retracted) -> OwnRecord:
     if isinstance(change, Claim):
-        return OwnRecord(0, partition, change.sequence + change.announced, claim_record(change))
-    return OwnRecord(0, partition, change.sequence, (claim_key(change), None))
+        return OwnRecord(-1, partition, change.sequence + change.announced, claim_record(change))
+    return OwnRecord(-1, partition, change.sequence, (claim_key(change), None))
 
 
 def _sequence(claim: Claim) -> int:

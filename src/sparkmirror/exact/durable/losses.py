@@ -45,6 +45,11 @@ class Loss(BaseModel):
     """One line: the event, the place, and the remedy."""
     at_ms: int = 0
     """Discovery time, in milliseconds since 1970."""
+    source_topic_id: str = ""
+    """Source topic's id, as 32 hexadecimal digits.
+
+    Empty unless the entry's place was reached under an earlier topic of the name, whose entry stands apart.
+    """
 
     @property
     def offsets(self) -> int:
@@ -70,7 +75,8 @@ class Loss(BaseModel):
 
         The key stays the same however often the loss is met, and however much the loss grows meanwhile.
         """
-        return json.dumps([self.kind, self.source_topic, self.partition, self.target_topic_id, self.downstream])
+        place = [self.kind, self.source_topic, self.partition, self.target_topic_id, self.downstream]
+        return json.dumps([*place, self.source_topic_id] if self.source_topic_id else place)
 
 
 TargetPartition = tuple[str, int]

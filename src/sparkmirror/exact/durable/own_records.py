@@ -5,19 +5,23 @@ The topic is the segments topic. The process writes the records again if an uncl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sparkmirror.exact.durable.claims import Record, TargetPartition
+from sparkmirror.kafka.cluster.topic_log import LogEntry
 
 KEPT_BYTES = 256 << 10
 """Bytes kept in keys and values: some 2,000 claims with one run each."""
+
+_NONE = 1 << 62
 
 
 class OwnRecord(NamedTuple):
     """Record that this process has appended."""
 
-    end: int
-    """Offset after the request's records; the record's own offset is below."""
+    first: int
+    """Offset of the write's first record; the record's own offset is there or behind."""
     partition: TargetPartition
     claimed_to: int
     """Sequence after the records that the claim announces."""
@@ -45,9 +49,18 @@ class OwnRecords:
         while self._size > KEPT_BYTES:
             self._drop(next(iter(self._kept)))
 
-    def behind(self, offset: int) -> list[OwnRecord]:
-        """Return the records that may lie at `offset` or behind."""
-        return [written for written in self._kept.values() if written.end > offset]
+    @property
+    def lowest_offset(self) -> int:
+        """Offset at or before all records that are kept."""
+        return min((own.first for own in self._kept.values()), default=_NONE)
+
+    def missing(self, newest: Mapping[bytes, LogEntry]) -> list[OwnRecord]:
+        """Return the records that a log has lost.
+
+        `newest` has the log's newest record for each key. An own record whose key has a newer one is not lost:
+        compaction may have removed it.
+        """
+        return [own for own in self._kept.values() if not _is_there(own, newest.get(own.record[0]))]
 
     def forget(self, partition: TargetPartition, end: int) -> None:
         """Drop a target partition's claims on records beyond the sequence `end`."""
@@ -61,3 +74,7 @@ class OwnRecords:
         written = self._kept.pop(key, None)
         if written is not None:
             self._size -= written.size
+
+
+def _is_there(own: OwnRecord, newest: LogEntry | None) -> bool:
+    return newest is not None and (newest.value == own.record[1] or newest.offset >= own.first)

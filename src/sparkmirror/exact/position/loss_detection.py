@@ -100,7 +100,7 @@ def look_for_losses(
         losses.append(recreated_loss(route, at, position.upstream or 0, policy))
         resume_at = source_start
         if source_start and policy.recreated != "halt":
-            losses.append(expired_loss(route, at, 0, source_start, policy))
+            losses.append(of_new_topic(expired_loss(route, at, 0, source_start, policy), source_topic_id))
     elif position.upstream is not None and cut_at is not None and cut_at < position.upstream:
         losses.append(truncated_loss(route, at, cut_at, position.upstream, policy))
         resume_at = max(cut_at, source_start)
@@ -109,7 +109,12 @@ def look_for_losses(
     elif position.upstream is not None and position.upstream < source_start:
         done = _done_below(position, foreign, cut_at, passed)
         if done < source_start:
-            losses.append(expired_loss(route, at, _expired_from(done, at, known), source_start, policy))
+            here = [loss for loss in known if loss.downstream == at.downstream]
+            was_recreated = any(loss.kind is LossKind.RECREATED for loss in here)
+            of_topic = source_topic_id.hex() if was_recreated else ""
+            first = _expired_from(done, (loss for loss in here if loss.source_topic_id == of_topic))
+            expired = expired_loss(route, at, first, source_start, policy)
+            losses.append(of_new_topic(expired, source_topic_id) if was_recreated else expired)
         resume_at = max(done, source_start)
     return Found(tuple(losses), resume_at)
 
@@ -132,12 +137,21 @@ def _done_below(
     return max(position.upstream, upstream if cut_at is None else min(upstream, cut_at))
 
 
-def _expired_from(done: int, at: LedgerPosition, known: Iterable[Loss]) -> int:
+def of_new_topic(loss: Loss, source_topic_id: bytes) -> Loss:
+    """Return a loss of a source topic that was created again.
+
+    An earlier topic's loss at the same place at the target stays in the ledger.
+    """
+    return loss.model_copy(update={"source_topic_id": source_topic_id.hex()})
+
+
+def _expired_from(done: int, known: Iterable[Loss]) -> int:
     """Return the offset from which on records expired since the last copied one.
 
-    A copy that stands still meets the loss again and again, larger each time: it stays one entry.
+    A copy that stands still meets the loss again and again, larger each time: it stays one entry. `known` are the
+    source topic's losses at that place.
     """
-    grown = (loss.first for loss in known if loss.kind is LossKind.EXPIRED and loss.downstream == at.downstream)
+    grown = (loss.first for loss in known if loss.kind is LossKind.EXPIRED)
     return min((first for first in grown if first <= done), default=done)
 
 

@@ -86,6 +86,20 @@ class LogPlace(NamedTuple):
     """
 
 
+class Appending(NamedTuple):
+    """Outcome for records of several partitions, each on its own."""
+
+    firsts: dict[int, int]
+    """Offset of the first record, by partition."""
+    places: dict[int, LogPlace]
+    """Place after the last record, by partition.
+
+    The epoch is the leader's as known here: it may differ from the log's.
+    """
+    failed: dict[int, ConnectionError]
+    """Errors of partitions whose records are not known to be there, at least not all."""
+
+
 class LogEntry(NamedTuple):
     """One record in the log; a tombstone has the value None."""
 
@@ -132,7 +146,11 @@ class TopicLog:
 
     def reach(self) -> None:
         """Connect to all leaders, since there will be something to write soon."""
-        self._tried(lambda: [self._client.broker(leader) for leader in {at.leader for at in self._leaders.values()}])
+        self._tried(
+            lambda: [
+                self._client.broker(leader) for leader in {at.leader for at in self._leaders.values()} if leader >= 0
+            ]
+        )
 
     def append(
         self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None
@@ -142,27 +160,36 @@ class TopicLog:
         A retry after a lost answer may repeat the records. Their timestamp is now, unless one is given.
         """
         at_ms = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
-        offsets = [self._append({partition: batch})[partition] for batch in entry_batches(entries, at_ms, packed=False)]
+        offsets = [self._append(partition, batch) for batch in entry_batches(entries, at_ms, packed=False)]
         return offsets[0]
 
-    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> dict[int, LogPlace]:
+    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> Appending:
         """Append records to several partitions, compressed, as `append` does.
 
-        Each leader gets one request, and no leader waits for another. The order within a partition is kept. Return the
-        place after the records, by partition. Its epoch is the leader's as known here: it may be older than the log's.
+        Each leader gets one request, and no leader waits for another. The order within a partition is kept, and nothing
+        is appended behind a failure in it. A partition that fails leaves the others as they are.
         """
         at_ms = int(time.time() * 1000)
+        firsts: dict[int, int] = {}
         places: dict[int, LogPlace] = {}
+        failed: dict[int, ConnectionError] = {}
         waiting = {
             partition: entry_batches(listed, at_ms, packed=True) for partition, listed in entries.items() if listed
         }
         while batches := {
-            partition: batch for partition, made in waiting.items() if (batch := next(made, None)) is not None
+            partition: batch
+            for partition, made in waiting.items()
+            if partition not in failed and (batch := next(made, None)) is not None
         }:
-            for partition, offset in self._append(batches).items():
+            begins, newly_failed = self._append_each(batches)
+            for partition, at in begins.items():
                 ((_, header),) = batch_headers(batches[partition])
-                places[partition] = LogPlace(offset + header.next_offset, self._leader(partition).epoch)
-        return places
+                firsts.setdefault(partition, at.offset)
+                places[partition] = at._replace(offset=at.offset + header.next_offset)
+            failed |= newly_failed
+        for partition in failed.keys() & places.keys():
+            del firsts[partition], places[partition]
+        return Appending(firsts, places, failed)
 
     def see_whole(self, partition: int, place: LogPlace) -> None:
         """Raise `LogCut` if the log lacks records below `place`.
@@ -177,7 +204,8 @@ class TopicLog:
     def _not_cut(self, partition: int, place: LogPlace, part: FetchedPartition) -> None:
         if part.diverging is not None:
             epoch, end = part.diverging
-            raise LogCut(self.topic, partition, LogPlace(end, epoch))
+            # An older epoch may end behind the place: then the logs part somewhere before it (KIP-279).
+            raise LogCut(self.topic, partition, LogPlace(min(end, place.offset), epoch))
         if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = self._log_start(partition)
             if place.offset >= start:
@@ -185,41 +213,89 @@ class TopicLog:
         elif 0 <= part.high_watermark < place.offset:
             raise LogCut(self.topic, partition, LogPlace(part.high_watermark))
 
-    def _append(self, batches: Mapping[int, memoryview]) -> dict[int, int]:
-        """Append a batch to each partition; return the offsets by partition."""
-        offsets: dict[int, int] = {}
-        self._tried(lambda: self._append_rest(batches, offsets))
-        return offsets
+    def _append(self, partition: int, batch: memoryview) -> int:
+        """Append a batch to a partition; return its offset."""
+        begins: dict[int, LogPlace] = {}
 
-    def _append_rest(self, batches: Mapping[int, memoryview], offsets: dict[int, int]) -> None:
-        """Try to append the batches without an offset, and note their offsets.
+        def attempt() -> None:
+            for error in self._append_rest({partition: batch}, begins).values():
+                raise error
+
+        self._tried(attempt)
+        return begins[partition].offset
+
+    def _append_each(self, batches: Mapping[int, memoryview]) -> tuple[dict[int, LogPlace], dict[int, ConnectionError]]:
+        """Append a batch to each partition; return where they begin, and the failures.
+
+        A partition that is refused for good is not tried again, nor one that has no leader in metadata read since.
+        """
+        begins: dict[int, LogPlace] = {}
+        failed: dict[int, ConnectionError] = {}
+        again: dict[int, ConnectionError] = {}
+        known = self._leaders
+
+        def attempt() -> None:
+            rest = {partition: batch for partition, batch in batches.items() if partition not in begins | failed}
+            again.clear()
+            for partition, error in self._append_rest(rest, begins).items():
+                leaderless = self._leaders is not known and self._leader(partition).leader < 0
+                is_final = leaderless or getattr(error, "code", 0) in _FINAL_ERRORS
+                (failed if is_final else again)[partition] = error
+            for error in again.values():
+                raise error
+
+        try:
+            self._tried(attempt)
+        except ConnectionError as error:
+            failed |= {at: again.get(at, error) for at in batches if at not in begins | failed}
+        return begins, failed
+
+    def _append_rest(
+        self, batches: Mapping[int, memoryview], begins: dict[int, LogPlace]
+    ) -> dict[int, ConnectionError]:
+        """Try once to append the batches; note where they begin, and return the failures.
 
         A leader's answer that lacks a batch counts as an error, too.
         """
+        errors: dict[int, ConnectionError] = {}
         by_leader: dict[int, dict[int, memoryview]] = defaultdict(dict)
         for partition, batch in batches.items():
-            if partition not in offsets:
-                by_leader[self._leader(partition).leader][partition] = batch
+            if (leader := self._leader(partition).leader) >= 0:
+                by_leader[leader][partition] = batch
+            else:
+                errors[partition] = LogUnavailable(
+                    self.topic, f"partition {partition} has no leader now", ErrorCode.LEADER_NOT_AVAILABLE
+                )
         asked = []
         for leader, part in by_leader.items():
-            connection = self._client.broker(leader)
-            version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            field = produce.topic_field(version, self.topic, self._topic_id)
-            client_id = self._client.client_id.encode()
-            connection.send_raw(produce.produce_request(version, 0, client_id, _APPEND_TIMEOUT_MS, {field: part}))
-            asked.append((connection, version))
-        refused: list[produce.Ack] = []
-        for connection, version in asked:
-            for ack in produce.read_answer(version, connection.receive_raw())[1]:
-                if ack.error:
-                    refused.append(ack)
+            try:
+                connection = self._client.broker(leader)
+                version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
+                field = produce.topic_field(version, self.topic, self._topic_id)
+                client_id = self._client.client_id.encode()
+                connection.send_raw(produce.produce_request(version, 0, client_id, _APPEND_TIMEOUT_MS, {field: part}))
+            except ConnectionError as error:
+                errors |= dict.fromkeys(part, error)
+            else:
+                asked.append((connection, version, part))
+        for connection, version, part in asked:
+            try:
+                acks = {ack.key[1]: ack for ack in produce.read_answer(version, connection.receive_raw())[1]}
+            except ConnectionError as error:
+                errors |= dict.fromkeys(part, error)
+                continue
+            for partition in part:
+                ack = acks.get(partition)
+                if ack is None:
+                    errors[partition] = LogUnavailable(
+                        self.topic, "a broker's answer to a Produce lacks a partition", 0
+                    )
+                elif ack.error:
+                    what = f"a record was refused {ack.message}".rstrip()
+                    errors[partition] = LogUnavailable(self.topic, what, ack.error)
                 else:
-                    offsets[ack.key[1]] = ack.base_offset
-        if refused:
-            first = refused[0]
-            raise LogUnavailable(self.topic, f"a record was refused {first.message}".rstrip(), first.error)
-        if batches.keys() - offsets.keys():
-            raise LogUnavailable(self.topic, "a broker's answer to a Produce lacks a partition", 0)
+                    begins[partition] = LogPlace(ack.base_offset, self._leader(partition).epoch)
+        return errors
 
     def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int]:
         """Read all records from `offset` to the high watermark.

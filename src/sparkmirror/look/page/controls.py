@@ -13,8 +13,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import TopicLog
-from sparkmirror.policy.java_regex import compile_java
-from sparkmirror.pump.messages.control import Control, ControlState, control_topic
+from sparkmirror.pump.messages.control import Control, ControlState, assert_patterns, control_topic
 
 
 class Controls(Protocol):
@@ -52,11 +51,7 @@ class FlowControls:
         """Implement `Controls.pause`."""
         if not topics:
             raise ConfigError("name the topics to pause", origin="pause")
-        for pattern in topics:
-            try:
-                compile_java(pattern)
-            except ValueError as error:
-                raise ConfigError(str(error), origin="pause") from error
+        assert_patterns(topics, "pause")
         with self._log(flow) as log:
             paused = _paused(log)
             Control(log).pause([*paused, *(pattern for pattern in dict.fromkeys(topics) if pattern not in paused)])

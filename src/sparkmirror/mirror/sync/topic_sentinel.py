@@ -6,7 +6,7 @@ target topics that were created again, source topics that are gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim, TargetPartition, start_claim
@@ -69,7 +69,7 @@ class TopicSentinel:
         }
         if not old_ids:
             return
-        firsts = self._first_claims(set(old_ids.values()))
+        firsts, own_starts = self._first_claims(set(old_ids.values()))
         starts = self._source.start_offsets(
             (topic.source.name, index) for topic in old_ids for index in topic.partitions
         )
@@ -79,7 +79,8 @@ class TopicSentinel:
                 if first is not None:
                     same = same_topic(first.source_topic_id, topic.source.topic_id)
                     # Of another mirror's records before the first claim only the source's start tells what is left.
-                    lowest = 0 if first.begins_copy and first.downstream else first.upstream
+                    follows = first.begins_copy and first.downstream and (old_id, index) not in own_starts
+                    lowest = 0 if follows else first.upstream
                     start = starts.get((topic.source.name, index))
                     # Without a leader: at most what came before the first claim is lost. A pump notes what is.
                     assumed = start if start is not None else first.upstream
@@ -103,15 +104,24 @@ class TopicSentinel:
             [start_claim(identity, target_partition, source_id, sequence=0, upstream=upstream, downstream=0)]
         )
 
-    def _first_claims(self, topic_ids: set[bytes]) -> Mapping[TargetPartition, Claim]:
+    def _first_claims(
+        self, topic_ids: set[bytes]
+    ) -> tuple[Mapping[TargetPartition, Claim], Collection[TargetPartition]]:
+        """Return each partition's first claim, and the partitions in which a pump began.
+
+        A pump begins by itself at the source's end (`latest`), perhaps in a log that was emptied; all other starts are
+        after another mirror's records. The claims of a pump's stay count up from its start.
+        """
         firsts: dict[TargetPartition, Claim] = {}
+        stays: set[tuple[TargetPartition, int]] = set()
         for home in range(self._claim_log.homes):
             for claim in self._claim_log.history(home):
                 if isinstance(claim, Claim) and claim.target_topic_id in topic_ids:
                     key = claim.target_topic_id, claim.partition
                     if key not in firsts or claim.sequence < firsts[key].sequence:
                         firsts[key] = claim
-        return firsts
+                    stays.add((key, claim.incarnation))
+        return firsts, {key for key, first in firsts.items() if (key, first.incarnation + 1) in stays}
 
     def _note_shrunk(self, topic: MirroredTopic) -> None:
         ids = topic.source.topic_id, topic.remote.topic_id

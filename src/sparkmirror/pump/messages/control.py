@@ -41,6 +41,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import regex
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID, same_topic
@@ -406,6 +407,15 @@ class ControlState:
     def is_paused(self, topic: str) -> bool:
         """True if pumps must leave a source topic alone."""
         return any(pattern.fullmatch(topic) for pattern in self.paused.values())
+
+
+def assert_patterns(topics: Iterable[str], origin: str) -> None:
+    """Raise `ConfigError` unless all these topics to pause are regular expressions."""
+    for pattern in topics:
+        try:
+            compile_java(pattern)
+        except ValueError as error:
+            raise ConfigError(str(error), origin=origin) from error
 
 
 def _pattern(topics: str) -> regex.Pattern[str]:
