@@ -287,7 +287,7 @@ class ClaimLog:
                     raise
                 break  # the log ends before
             for entry in entries:
-                if entry.key is not None:
+                if entry.key is not None and entry.key in own:
                     newest[entry.key] = entry
                 is_whole |= entry.offset == last_at and (entry.key, entry.value) == wrote.last
         return own.missing(newest), place if is_whole else None

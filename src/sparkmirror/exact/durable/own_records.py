@@ -49,6 +49,9 @@ class OwnRecords:
         while self._size > KEPT_BYTES:
             self._drop(next(iter(self._kept)))
 
+    def __contains__(self, key: bytes | None) -> bool:
+        return key in self._kept
+
     @property
     def lowest_offset(self) -> int:
         """Offset at or before all records that are kept."""
@@ -57,7 +60,7 @@ class OwnRecords:
     def missing(self, newest: Mapping[bytes, LogEntry]) -> list[OwnRecord]:
         """Return the records that a log has lost.
 
-        `newest` has the log's newest record for each key. An own record whose key has a newer one is not lost:
+        `newest` has the log's newest record for each key here. An own record whose key has a newer one is not lost:
         compaction may have removed it.
         """
         return [own for own in self._kept.values() if not _is_there(own, newest.get(own.record[0]))]

@@ -227,19 +227,17 @@ class TopicLog:
     def _append_each(self, batches: Mapping[int, memoryview]) -> tuple[dict[int, LogPlace], dict[int, ConnectionError]]:
         """Append a batch to each partition; return where they begin, and the failures.
 
-        A partition that is refused for good is not tried again, nor one that has no leader in metadata read since.
+        A partition that is refused for good is not tried again.
         """
         begins: dict[int, LogPlace] = {}
         failed: dict[int, ConnectionError] = {}
         again: dict[int, ConnectionError] = {}
-        known = self._leaders
 
         def attempt() -> None:
             rest = {partition: batch for partition, batch in batches.items() if partition not in begins | failed}
             again.clear()
             for partition, error in self._append_rest(rest, begins).items():
-                leaderless = self._leaders is not known and self._leader(partition).leader < 0
-                is_final = leaderless or getattr(error, "code", 0) in _FINAL_ERRORS
+                is_final = getattr(error, "code", 0) in _FINAL_ERRORS
                 (failed if is_final else again)[partition] = error
             for error in again.values():
                 raise error
