@@ -16,6 +16,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, create_map, lit
 
+from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError, TransformFailed
 from sparkmirror.events import Event
@@ -36,6 +37,7 @@ from sparkmirror.mirror.engine.session import in_one_line
 from sparkmirror.mirror.sync.own_settings import safe_settings
 from sparkmirror.mirror.sync.topics import MirroredTopic
 from sparkmirror.pump.copies import wanted_codec
+from sparkmirror.pump.retry import Retry
 from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
@@ -112,6 +114,8 @@ class QueryWorker:
         """Losses that are in the ledger: keys and words."""
         self._failures = 0
         """Failures since the last micro-batch, or look at logs without new records."""
+        self._retry = Retry(now_s())
+        """Patience with partitions that have no leader."""
         self._routed_to: dict[str, int] = {}
         """Existing topics to which transforms send records by name, with partitions."""
         self._group = f"{driver.name} {name}"
@@ -218,6 +222,7 @@ class QueryWorker:
                 plans.place(self._places(newest, begun, there, written, plans), ends)
                 plans.finish(newest)
                 self._failures = 0
+                self._retry.progressed()
                 read = {(each.topic, each.partition): each.end - each.first for each in parts}
                 self._progress.take(begun, read, written.appended.values())
             return False
@@ -257,11 +262,19 @@ class QueryWorker:
                 self._noted.add((loss.key, loss.words))
 
     def _rest(self, newest: PlannedBatch | None, following: NextRanges) -> bool:
-        """Wait for new records; True to end, as with `once`."""
+        """Wait for new records; True to end, as with `once`.
+
+        As pumps do, `once` waits for a leader, though not for long.
+        """
         self._failures = 0
-        self._progress.stand(newest.ends if newest else {}, {**following.halted, **self._held_up})
+        copied, halted = newest.ends if newest else {}, {**following.halted, **self._held_up}
+        self._progress.stand(copied, halted)
         paused = any(halt.cause is Cause.PAUSED for halt in self._held_up.values())
-        self.is_done = self.driver.topics.ends is not None and not paused
+        causes = {halt.cause for at, halt in halted.items() if copied.get(at, 0) < end_wanted(self.driver, at)}
+        if Cause.NO_LEADER not in causes:
+            self._retry.progressed()
+        is_awaited = Cause.NO_LEADER in causes and not self._retry.is_out_of_patience(now_s())
+        self.is_done = self.driver.topics.ends is not None and not paused and not is_awaited
         return self.is_done or self.stopping.wait(IDLE_S)
 
     def _topics(self) -> dict[str, MirroredTopic]:
