@@ -180,6 +180,7 @@ class QueryWorker:
         target = ClusterClient(self._flow.target, _ROLE)
         ledger = LossLedger(TopicLog(target, losses_topic(self._flow.source.alias)))
         logs = QueryLogs(source, target, ledger)
+        self._routed_to = {}  # one of them may have been deleted since
         try:
             self._create_plans()
             plans = PlanLog(target, plans_topic(self._flow.source.alias), self.name)
