@@ -359,12 +359,22 @@ def truncated_loss(route: PartitionPair, at: LedgerPosition, first: int, end: in
     return _loss(LossKind.TRUNCATED, route, at, first, end, "halted" if halts else "continued", words)
 
 
-def expired_loss(route: PartitionPair, at: LedgerPosition, first: int, end: int, policy: LossPolicy) -> Loss:
+def expired_loss(
+    route: PartitionPair, at: LedgerPosition, first: int, end: int, policy: LossPolicy, *, copied: int = 0
+) -> Loss:
+    """Return the loss for records that expired before they were copied.
+
+    `copied` records before `first` had been copied, so `end - first` others are lost at the most.
+    """
     halts = policy.expired == "halt"
-    words = (
-        f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
-        "they expired before they were copied"
-    )
+    words = f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
+    if copied:
+        words += (
+            f"{copied} records of the micro-batch had been copied, and at most {end - first} more expired before they "
+            "were"
+        )
+    else:
+        words += "they expired before they were copied"
     words += "; set sparkmirror.on.expired=continue to step over them" if halts else "; the copy continues after them"
     return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 
