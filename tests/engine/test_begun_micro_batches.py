@@ -113,20 +113,22 @@ def test_rows_that_do_not_tell_of_their_records_halt_with_the_remedy(
     produce(source_cluster, topic_name, 0, COUNT)
     meanwhile(monkeypatch, lambda: lt.delete_records(source_cluster, topic_name, 0, 20))
     with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, COUNTED)) as mirror:
+        reasons: list[str] = []
 
-        def told() -> str:
+        def is_halted() -> bool:
             topics = mirror.status()["source->target"].flow.topics
             parts = [part for each in topics if each.topic == topic_name for part in each.partitions]
-            return next((part.reason for part in parts if part.cause is Cause.EXPIRED), "")
+            reasons.extend(part.reason for part in parts if part.cause is Cause.EXPIRED)
+            return bool(reasons)
 
-        mp.wait_for(lambda: bool(told()), 120, "halted")
-        assert f"offsets 0 to 19 of source {topic_name}-0 are gone, and nothing tells whether" in told()
-        assert f"nothing more is copied until source.{topic_name} is deleted, which is copied again then" in told()
+        mp.wait_for(is_halted, 240, "halted")
+        assert f"offsets 0 to 19 of source {topic_name}-0 are gone, and nothing tells whether" in reasons[0]
+        assert f"nothing more is copied until source.{topic_name} is deleted, which is copied again then" in reasons[0]
         assert lt.ledger(target_cluster, topic_name, "source") == []
         admin = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
         admin.delete_topics([f"source.{topic_name}"])
         admin.close()
-        mirror.await_caught_up(timeout=180)
+        mirror.await_caught_up(timeout=300)
     assert [each.value for each in records_of(target_cluster, f"source.{topic_name}")] == [b"40"]
     (loss,) = lt.ledger(target_cluster, topic_name, "source")
     assert (loss.kind.value, loss.first, loss.end) == ("target-recreated", 0, 20)
