@@ -32,7 +32,7 @@ _ENGINE_AREAS = {
     "Spark": "installed_spark own_classes scaling scaling_by_lag session signals standalone",
     "verify": "offset_runs public_face receipts_as_rows verify verify_after_takeover verify_continues"
     " verify_of_a_deleted_copy verify_of_moving_logs verify_verdicts",
-    "rows": "same_as_sparks_kafka_source exactly_once_sink notebooks oldest_spark records_as_rows"
+    "rows": "begun_micro_batches same_as_sparks_kafka_source exactly_once_sink notebooks oldest_spark records_as_rows"
     " sink_by_format sink_kills tables_of_a_mirror transform_queries"
     " transform_kills transforms_on_the_way",
     "what people see": "alerts_of_a_run doctor_of_a_run group_moves history logs_of_a_run loss_watch named_states"
@@ -46,7 +46,7 @@ _ENGINE_AREAS = {
 
 _ENGINE_TESTS = {
     "api": ("public_face", "exactly_once_sink"),
-    "queries": ("transform_queries", "transform_kills", "query_elections"),
+    "queries": ("transform_queries", "transform_kills", "query_elections", "begun_micro_batches"),
     "sink": ("exactly_once_sink", "sink_by_format", "sink_kills"),
     "transforms": ("transforms_on_the_way", "transform_kills"),
     "client": ("real_checkpoint_connector",),

@@ -12,6 +12,7 @@ from sparkmirror.cli.app import app
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig, TransformQuery
 from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.durable.query_places import SINK_TOPIC, plans_topic
 from sparkmirror.kafka.cluster.acls import ALL, ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
 from sparkmirror.kafka.cluster.append_check import AppendCheck, AppendVerdict, Trial
 from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
@@ -157,11 +158,10 @@ def new_copy_keeps(brokers_ms: str) -> Change:
     return change
 
 
-def own_settings(replicas: int, **settings: str) -> Change:
-    """The segments topic as somebody, or the cluster's defaults, made it."""
+def own_settings(replicas: int, name: str = segments_topic("us"), **settings: str) -> Change:
+    """An own topic as somebody, or the cluster's defaults, made it."""
 
     def change(probe: FlowProbe) -> None:
-        name = segments_topic("us")
         probe.target.topics[name] = topic(name, replicas=replicas)
         probe.target.configs[name] = {
             key: entry(key, value)
@@ -241,6 +241,8 @@ BAD: list[tuple[str, Change, str]] = [
     ),
     ("own-topics-unsafe", own_settings(2, unclean="true", least="1"), "unclean.leader.election.enable=true"),
     ("own-topics-unsafe", own_settings(3, least="1"), "min.insync.replicas=1"),
+    ("own-topics-unsafe", own_settings(3, plans_topic("us"), least="1"), "min.insync.replicas=1"),
+    ("own-topics-unsafe", own_settings(3, SINK_TOPIC, least="1"), "min.insync.replicas=1"),
     ("too-few-replicas", lambda p: p.target.topics.update({"us.t": topic("us.t", replicas=1)}), "2 wanted, 1 there"),
     (
         "message-too-large",
@@ -579,3 +581,14 @@ def test_internal_topics_are_tried_as_the_mirror_makes_them(
         assert asked.specs[one] == NewTopicSpec(one, 25, 3, {"cleanup.policy": "compact"})
     own = asked.specs["mm2-sparkmirror-segments.us.internal"]
     assert own.replication_factor == (change.get("replication_factor", 2) if asked.flow.copies else -1)
+
+
+def test_the_topics_of_queries_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse_to_open(*_: object) -> None:
+        raise ConnectionError("nobody there")
+
+    monkeypatch.setattr(probing, "_open", refuse_to_open)
+    query = TransformQuery(name="q", topics=("t",), sql="SELECT * FROM records")
+    for queries in ((), (query,)):
+        asked = probing.probe(healthy().flow.model_copy(update={"transform_queries": queries}), 1)
+        assert (plans_topic("us") in asked.internal, SINK_TOPIC in asked.internal) == (bool(queries),) * 2

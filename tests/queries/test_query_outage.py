@@ -13,6 +13,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig, LossPolicy
 from sparkmirror.config.model import TransformQuery
 from sparkmirror.errors import ClusterUnreachable, RecordsGone
 from sparkmirror.exact.durable.losses import Loss, LossLedger
+from sparkmirror.exact.position.cause import Cause
 from sparkmirror.exact.position.loss_detection import LedgerPosition, expired_loss
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.client import TopicLeaders
@@ -22,10 +23,11 @@ from sparkmirror.mirror.engine.completion import Completion
 from sparkmirror.mirror.engine.flow_view import FlowView
 from sparkmirror.mirror.engine.queried_topics import QueriedTopics
 from sparkmirror.mirror.sync.topics import MirroredTopic, TopicSync
+from sparkmirror.pump.retry import PATIENCE_S, Retry
 from sparkmirror.queries import query_worker
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch, PlannedRange
 from sparkmirror.queries.query_worker import QueryWorker, WrittenBatch
-from sparkmirror.queries.source_ranges import NextRanges, QueriedLog
+from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog
 from sparkmirror.source.source_logs import SourceLogs
 
 
@@ -99,10 +101,12 @@ def test_failures_that_pass_are_not_in_a_row(monkeypatch: pytest.MonkeyPatch) ->
     """Each move of a target's leader fails a micro-batch of a long run: the run does not end for them."""
     worker = QueryWorker.__new__(QueryWorker)
     pauses = worker.stopping = Pauses()
-    worker.driver = SimpleNamespace(topics=SimpleNamespace(ends={}))  # type: ignore[assignment]
+    done: Any = SimpleNamespace(end_of=lambda *_: None)
+    worker.driver = SimpleNamespace(topics=SimpleNamespace(ends={}, done_topics=done))  # type: ignore[assignment]
     worker.is_done = False
     worker._progress = SimpleNamespace(stand=lambda *_: None)  # type: ignore[assignment]  # noqa: SLF001
     worker._held_up = {("t", 0): query_worker.PAUSED}  # noqa: SLF001
+    worker._retry = Retry(0)  # noqa: SLF001
 
     def copy() -> bool:
         worker._rest(None, NextRanges(None, (), {}))  # noqa: SLF001 - a look, and then a fault
@@ -114,6 +118,24 @@ def test_failures_that_pass_are_not_in_a_row(monkeypatch: pytest.MonkeyPatch) ->
     worker.run()
     assert set(pauses.seconds) == {query_worker.IDLE_S, 1.0}
     assert not worker.is_done
+
+
+@pytest.mark.parametrize("copied", [3, 50])
+def test_once_waits_for_a_leader_as_pumps_do(monkeypatch: pytest.MonkeyPatch, copied: int) -> None:
+    """Not for that of a partition that is copied to its wanted end."""
+    worker = QueryWorker.__new__(QueryWorker)
+    pauses = worker.stopping = Pauses()
+    done: Any = SimpleNamespace(end_of=lambda *_: None)
+    worker.driver = SimpleNamespace(topics=SimpleNamespace(ends={("t", 0): 50}, done_topics=done))  # type: ignore[assignment]
+    worker._progress = SimpleNamespace(stand=lambda *_: None)  # type: ignore[assignment]  # noqa: SLF001
+    worker._held_up = {("t", 0): Halt(Cause.NO_LEADER, "no leader")}  # noqa: SLF001
+    worker._retry = Retry(0)  # noqa: SLF001
+    monkeypatch.setattr(query_worker, "now_s", lambda: 7 + sum(pauses.seconds))
+    newest = PlannedBatch(0, {("t", 0): PlannedRange(0, copied, SOURCE_ID.hex(), TARGET_ID.hex())})
+    while not worker._rest(newest, NextRanges(None, (), {})):  # noqa: SLF001
+        assert not worker.is_done
+    assert worker.is_done
+    assert sum(pauses.seconds) == (0 if copied == 50 else PATIENCE_S + query_worker.IDLE_S)
 
 
 def test_a_loss_counts_as_noted_once_it_is_in_the_ledger() -> None:

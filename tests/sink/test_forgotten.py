@@ -81,6 +81,18 @@ def test_all_is_there_and_forgotten(forgetful: KafkaCluster, topic_name: str) ->
     assert query.values() == expected(12)
 
 
+def test_a_begun_batch_without_rows_is_found_in_the_log(forgetful: KafkaCluster, topic_name: str) -> None:
+    query = Query(forgetful, topic_name)
+    order = query.order(0)._replace(first_attempt_ms=LONG_AGO_MS)
+    audit(query.client, order, [], in_logs=True)
+    first = TaskAppender(order)
+    first.take(rows(list(range(12)), None))
+    first.finish()
+    wait_until_forgotten(query)
+    with pytest.raises(RowsChanged, match="its leader has 6 records of batch 0, and the tasks have 0"):
+        audit(query.client, order, [], in_logs=True)
+
+
 def test_brokers_that_forget_too_soon_are_refused(forgetful: KafkaCluster, topic_name: str) -> None:
     query = Query(forgetful, topic_name)
     with pytest.raises(UnfitTarget, match="forgets who appended records after 2,000 ms, so they could come twice"):

@@ -46,10 +46,10 @@ def records(cluster: KafkaCluster, topic: str, partition: int) -> dict[int, Reco
         consumer.close()
 
 
-def ledger(cluster: KafkaCluster, topic: str) -> list[Loss]:
-    """What the ledger of the flow from A says of one source topic, by partition, the oldest first."""
+def ledger(cluster: KafkaCluster, topic: str, source: str = "A") -> list[Loss]:
+    """What the ledger of the flow from a source says of one source topic, by partition, the oldest first."""
     with closing(_target_client(cluster)) as client:
-        found = LossLedger(TopicLog(client, losses_topic("A"))).read()
+        found = LossLedger(TopicLog(client, losses_topic(source))).read()
         return sorted((loss for loss in found if loss.source_topic == topic), key=lambda loss: loss.partition)
 
 

@@ -17,6 +17,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.exact.durable.claims import segments_topic
 from sparkmirror.exact.durable.losses import losses_topic
+from sparkmirror.exact.durable.query_places import SINK_TOPIC, plans_topic
 from sparkmirror.exact.mm2.connect_offsets import offsets_topics
 from sparkmirror.kafka.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
@@ -345,6 +346,10 @@ def _name_internal(probed: FlowProbe, rules: TopicRules) -> None:
         name = topic_of(alias)
         probed.internal[name] = target
         probed.specs[name] = NewTopicSpec(name, 1, flow.replication_factor if flow.copies else -1)
+    for name, factor in ((plans_topic(alias), flow.replication_factor), (SINK_TOPIC, -1)):
+        if flow.transform_queries:
+            probed.internal[name] = target
+            probed.specs[name] = NewTopicSpec(name, 1, factor)
     if flow.group.emit_checkpoints_enabled:
         factor = flow.group.checkpoints_topic_replication_factor
         _internal(probed, rules.policy.checkpoints_topic(flow.mm2_source), target, "checkpoints", factor)

@@ -127,6 +127,8 @@ class QueryLogs:
         ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
         written = {at: each.log for at, each in ends.items() if ids.get(at[0]) == each.topic_id}
         cuts = cut_offsets(self._histories, LogsNow(self._targets, target_ends, self._log_end), written)
+        copies = {at[0] for at in own}
+        topics = (copies | {at[0] for at in written}) & ids.keys()
         self.lost = {}
         for at in own.keys() | written.keys():
             if at[0] not in ids:
@@ -137,7 +139,9 @@ class QueryLogs:
             elif at in cuts and cuts[at] < written[at].end and others is not None:
                 pair = own.get(at, PartitionPair(others.source_topic, *at))
                 topic_id = self._targets[at[0]].topic_id
-                self.lost[at] = target_truncated_for_good(pair, topic_id, cuts[at], written[at].end)
+                self.lost[at] = target_truncated_for_good(
+                    pair, topic_id, cuts[at], written[at].end, topics if topics - copies else ()
+                )
         self.lost_elsewhere = [loss for at, loss in self.lost.items() if at not in own]
         return written.keys() - cuts.keys()
 

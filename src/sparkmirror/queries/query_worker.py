@@ -10,12 +10,14 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, create_map, lit
 
+from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError, TransformFailed
 from sparkmirror.events import Event
@@ -36,6 +38,9 @@ from sparkmirror.mirror.engine.session import in_one_line
 from sparkmirror.mirror.sync.own_settings import safe_settings
 from sparkmirror.mirror.sync.topics import MirroredTopic
 from sparkmirror.pump.copies import wanted_codec
+from sparkmirror.pump.retry import Retry
+from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter
+from sparkmirror.queries.gone_records import GoneRecords, gone_records
 from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
@@ -112,6 +117,8 @@ class QueryWorker:
         """Losses that are in the ledger: keys and words."""
         self._failures = 0
         """Failures since the last micro-batch, or look at logs without new records."""
+        self._retry = Retry(now_s())
+        """Patience with partitions that have no leader."""
         self._routed_to: dict[str, int] = {}
         """Existing topics to which transforms send records by name, with partitions."""
         self._group = f"{driver.name} {name}"
@@ -176,6 +183,7 @@ class QueryWorker:
         target = ClusterClient(self._flow.target, _ROLE)
         ledger = LossLedger(TopicLog(target, losses_topic(self._flow.source.alias)))
         logs = QueryLogs(source, target, ledger)
+        self._routed_to = {}  # one of them may have been deleted since
         try:
             self._create_plans()
             plans = PlanLog(target, plans_topic(self._flow.source.alias), self.name)
@@ -205,19 +213,19 @@ class QueryWorker:
                     there = {at: log._replace(cut_at=None) for at, log in there.items()}
                 begun, disowned = shortened(newest, there, self._flow.loss)
                 ranges, losses = present(begun, there, self._flow.loss)
-                self._demand_topics(newest, there, source)
-                self._note([*losses, *logs.lost.values()], ledger)
-                if halting := [loss for loss in losses if loss.action == "halted"]:
-                    raise QueryHalted(_halt_for(halting[0]))
+                absent = self._demand_topics(newest, there, source)
+                self._note(logs.lost.values(), ledger)
+                gone = [*gone_records(begun, there, losses), *self._copies_left(absent, newest, target)]
                 parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
                 try:
-                    written = self._write(writer, parts, options, newest, topics)
+                    written = self._write(writer, parts, options, newest, topics, gone, disowned, ledger)
                 except RowsChanged as error:
-                    raise self._halted_by(error, disowned, ledger) from error
+                    raise self._halted_by(error, disowned, gone, writer, newest, ledger) from error
                 ends = logs.ends_after(written.appended.values())
                 plans.place(self._places(newest, begun, there, written, plans), ends)
                 plans.finish(newest)
                 self._failures = 0
+                self._retry.progressed()
                 read = {(each.topic, each.partition): each.end - each.first for each in parts}
                 self._progress.take(begun, read, written.appended.values())
             return False
@@ -225,21 +233,65 @@ class QueryWorker:
             source.close()
             target.close()
 
-    def _halted_by(self, error: RowsChanged, losses: list[Loss], ledger: LossLedger) -> Exception:
+    def _halted_by(
+        self,
+        error: RowsChanged,
+        disowned: list[Loss],
+        gone: list[GoneRecords],
+        writer: BatchWriter,
+        batch: PlannedBatch,
+        ledger: LossLedger,
+    ) -> Exception:
         """Return the error for rows that only an earlier attempt can have appended.
 
-        Since then the source took back their records, or the target lost those before them.
+        Since then the source took back the records, or the target lost earlier records; or records of the source are
+        gone, and the rows don't tell their records.
         """
-        if not losses:
+        if disowned:
+            self._note(disowned, ledger)
+            cause, words, target = cause_of_loss(disowned[0].kind), disowned[0].words, disowned[0].target_topic
+        elif gone:
+            cause, words, target = Cause.EXPIRED, gone[0].in_doubt, gone[0].target[0]
+        else:
             return error
-        self._note(losses, ledger)
+        copies = {route.target_topic for route in self._routes(self._topics())}
+        written = copies | set(writer.topics(MicroBatch(self._id, batch.number)))
+        remedy = f"{target} is deleted, which is"
+        if written - copies:
+            names = ", ".join(sorted(written))
+            remedy = f"the flow is stopped, {names} are deleted, and it is started again: all of them are"
         return QueryHalted(
             Halt(
-                cause_of_loss(losses[0].kind),
-                f"{losses[0].words}; an earlier attempt had begun to write the present micro-batch: nothing more is "
-                f"copied until {losses[0].target_topic} is deleted, which is copied again then",
+                cause,
+                f"{words}; an earlier attempt had begun to write the present micro-batch: nothing more is copied until "
+                f"{remedy} copied again then",
             )
         )
+
+    def _copies_left(
+        self, absent: Iterable[TopicPartition], batch: PlannedBatch, target: ClusterClient
+    ) -> list[GoneRecords]:
+        """Return the records of topics that are gone for good: the copies stay."""
+        names = {at: self.driver.topics.rules.remote_name(at[0]) for at in absent}
+        topics = target.metadata(set(names.values())) if names else {}
+        return [
+            GoneRecords(
+                at=at, target=(name, at[1]), begin=batch.ranges[at].begin, end=batch.ranges[at].end, is_all=True
+            )
+            for at, name in names.items()
+            if not topics[name].error and topics[name].topic_id.hex() == batch.ranges[at].target_id
+        ]
+
+    def _tell(self, gone: Iterable[GoneRecords], copied: Mapping[TopicPartition, int], ledger: LossLedger) -> None:
+        """Note the losses among gone records; raises `QueryHalted` for a halting loss."""
+        losses = []
+        for each in gone:
+            known = ledger.known(each.log.target_id, each.at[1]) if each.log is not None else ()
+            if (loss := each.loss(copied.get(each.target, 0), known, self._flow.loss)) is not None:
+                losses.append(loss)
+        self._note(losses, ledger)
+        if halting := [loss for loss in losses if loss.action == "halted"]:
+            raise QueryHalted(_halt_for(halting[0]))
 
     def _admin(self) -> ClusterAdmin:
         return ClusterAdmin.connect(self._flow.target, _ROLE, min(self._flow.admin_timeout_ms / 1000, _CONNECT_S))
@@ -257,11 +309,19 @@ class QueryWorker:
                 self._noted.add((loss.key, loss.words))
 
     def _rest(self, newest: PlannedBatch | None, following: NextRanges) -> bool:
-        """Wait for new records; True to end, as with `once`."""
+        """Wait for new records; True to end, as with `once`.
+
+        As pumps do, `once` waits for a leader, though not for long.
+        """
         self._failures = 0
-        self._progress.stand(newest.ends if newest else {}, {**following.halted, **self._held_up})
+        copied, halted = newest.ends if newest else {}, {**following.halted, **self._held_up}
+        self._progress.stand(copied, halted)
         paused = any(halt.cause is Cause.PAUSED for halt in self._held_up.values())
-        self.is_done = self.driver.topics.ends is not None and not paused
+        causes = {halt.cause for at, halt in halted.items() if copied.get(at, 0) < end_wanted(self.driver, at)}
+        if Cause.NO_LEADER not in causes:
+            self._retry.progressed()
+        is_awaited = Cause.NO_LEADER in causes and not self._retry.is_out_of_patience(now_s())
+        self.is_done = self.driver.topics.ends is not None and not paused and not is_awaited
         return self.is_done or self.stopping.wait(IDLE_S)
 
     def _topics(self) -> dict[str, MirroredTopic]:
@@ -306,10 +366,12 @@ class QueryWorker:
     def _is_paused(self, topic: str) -> bool:
         return self.driver.reports.heard.is_paused(topic)
 
-    def _demand_topics(self, batch: PlannedBatch, there: Mapping[TopicPartition, QueriedLog], logs: SourceLogs) -> None:
-        """Raise `RecordsGone` for a range that can't be read now, but perhaps later.
+    def _demand_topics(
+        self, batch: PlannedBatch, there: Mapping[TopicPartition, QueriedLog], logs: SourceLogs
+    ) -> set[TopicPartition]:
+        """Return the batch's partitions that the source no longer has.
 
-        The ranges of a topic that the source no longer has are lost.
+        Raises `RecordsGone` for a range that can't be read now, but perhaps later.
         """
         missing = {at for at, each in batch.ranges.items() if each.begin < each.end and at not in there}
         gone = logs.gone(missing)
@@ -320,34 +382,52 @@ class QueryWorker:
             )
         for topic in sorted({topic for topic, _ in gone}):
             log.warning(
-                "flow %s: query %s: the source has no topic %s any more: micro-batch %d ends without its records",
+                "flow %s: query %s: the source has no topic %s any more: micro-batch %d ends without the rest of its "
+                "records",
                 *self._who,
                 topic,
                 batch.number,
                 extra=Event.LOSS.extra,
             )
+        return gone
 
     def _write(
         self,
         writer: BatchWriter,
         ranges: list[OffsetRange],
         options: ReadOptions,
-        batch: PlannedBatch,
+        planned: PlannedBatch,
         topics: dict[str, MirroredTopic],
+        gone: list[GoneRecords],
+        disowned: list[Loss],
+        ledger: LossLedger,
     ) -> WrittenBatch:
         self._create_routed(topics)
         names = {name: topic.remote.name for name, topic in topics.items()}
-        if not ranges:
+        batch = MicroBatch(self._id, planned.number)
+        is_begun = bool(gone or disowned) and writer.is_begun(batch)
+        if not ranges and not is_begun:
+            self._tell(gone, {}, ledger)
             return WrittenBatch(appended={}, runs={}, keeps_places=True)
         records = _records(self._session, options, ranges, names)
         if any(self._chain.may_change(name) for name in names.values()):
             records = _transformed(records, self._chain)
         rows = self._changed(records)
-        appended = writer.write(rows, MicroBatch(self._id, batch.number))
+        are_places_kept = self._chain.is_order_keeping and keeps_places(records, rows)
+        begun = BegunBatch(
+            batch=batch,
+            gone=gone,
+            compacted={(names[each.topic], each.partition): each.end - each.first for each in ranges if each.compacted},
+            is_begun=is_begun,
+            is_exact=are_places_kept and not disowned,
+            halts=any(each.halts(self._flow.loss) for each in gone),
+        )
+        tell = partial(self._tell, ledger=ledger)
+        appended = BegunWriter(writer, tell).write(rows if ranges else None, begun)
         return WrittenBatch(
             appended={(each.topic, each.partition): each for each in appended},
-            runs=writer.runs,
-            keeps_places=self._chain.is_order_keeping and keeps_places(records, rows),
+            runs=begun.runs(writer.runs, appended),
+            keeps_places=are_places_kept,
         )
 
     def _places(
@@ -366,11 +446,12 @@ class QueryWorker:
             log = there.get(at)
             if planned.ranges[at].begin == planned.ranges[at].end or (log and log.target_id != each.target_id):
                 continue
-            # Nothing was copied of a topic that is gone, or is another one since.
-            copied = each if log and log.topic_id == each.topic_id else each.up_to(each.begin)
             target = bytes.fromhex(each.target_id), at[1]
             before = plans.last_places(target, batch.number)
             appended = written.appended.get(log.route.target) if log else None
+            # Of a topic that is gone, or is another one since, only an earlier attempt has copied records.
+            known_to = each.begin + (0 if appended is None else appended.gone)
+            copied = each if log and log.topic_id == each.topic_id else each.up_to(known_to)
             told = written.runs.get(log.route.target, b"") if log and appended is not None else b""
             end = 0 if before is None else before.progress.downstream
             is_known = written.keeps_places and (before is None or before.is_known)
@@ -436,6 +517,8 @@ def _records(
     Topics have the names at the target.
     """
     frame = read_parts(session, options, ranges, table_schema(session, options))
+    if not names:
+        return frame
     renamed = create_map([lit(text) for pair in sorted(names.items()) for text in pair])
     return frame.withColumn("topic", renamed[col("topic")])
 

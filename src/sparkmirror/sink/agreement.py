@@ -12,12 +12,14 @@ import uuid
 from typing import NamedTuple
 
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.exact.durable.query_places import SINK_TOPIC
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.producers import new_producer_id
 from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.own_settings import safe_settings
 
-CONTROL_TOPIC = "mm2-sparkmirror-sink.internal"
+CONTROL_TOPIC = SINK_TOPIC
 EPOCHS = 32_767
 """Number of batches in a generation: Kafka's producer epoch is an int16."""
 
@@ -112,4 +114,5 @@ class SinkAgreement:
 
 def create_control_topic(admin: ClusterAdmin) -> None:
     """Create the control topic if it isn't there; raises `ClusterUnreachable`."""
-    admin.create_compacted_topic(CONTROL_TOPIC, 1, -1)
+    replicas = int(admin.broker_config("default.replication.factor") or 1)
+    admin.create_compacted_topic(CONTROL_TOPIC, 1, -1, wished=safe_settings(replicas))

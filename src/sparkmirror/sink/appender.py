@@ -84,6 +84,12 @@ class TaskAppender:
         if self._taken >= self._window_bytes:
             self._drain()
 
+    def expect(self, partitions: Iterable[TopicPartition]) -> None:
+        """Look at partitions that get no rows, or none any more."""
+        for partition in partitions:
+            if partition not in self._lines:
+                self._begin(partition)
+
     def finish(self) -> list[AppendedRange]:
         """Send the rest; return each partition's result."""
         self._drain()
@@ -103,6 +109,8 @@ class TaskAppender:
                 first_offset=line.first_offset,
                 last_offset=line.last_offset,
                 earlier=line.earlier,
+                gone=line.gone.total(),
+                is_held=line.is_held,
             )
             for place, line in sorted(self._lines.items())
             if line.next
@@ -142,8 +150,9 @@ class TaskAppender:
         if partition not in self._places:
             count = sum(name == topic for name, _ in self._places)
             raise RowsRefused("partition", f"{topic} has {count} partitions, and a row is for number {partition[1]}")
-        self._lines[partition] = PartitionLine(self._order.batch_bytes)
-        if self._order.may_be_forgotten(wall_ms()):
+        leave = (self._order.gone or {}).get(partition)
+        self._lines[partition] = PartitionLine(self._order.batch_bytes, leave)
+        if leave is not None or self._order.may_be_forgotten(wall_ms()):
             self._look([partition])
 
     # --- sending --------------------------------------------------------------------------------
@@ -307,8 +316,8 @@ class TaskAppender:
         if last + 1 > line.next:
             records = read_back(self._client, place, self._writer, line.next, last, floor)
             line.is_stamped |= records.is_stamped
-            digests = records.digests(with_time=self._timed)
-            line.learn(digests, records.records, records.first_offset, records.last_offset)
+            there = records.first_offset, records.last_offset
+            line.learn(records.rows, with_time=self._timed, count=records.records, place=there)
         line.reconsider()
 
     def _locate(self, topics: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from sparkmirror.clock import wall_ms
 from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsChanged
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.error_names import error_name
@@ -13,7 +14,7 @@ from sparkmirror.kafka.cluster.producers import describe_producers
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.sink.order import AppendedRange, AppendOrder
-from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence
+from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, offset_since
 
 _TRIES, _PAUSE_S = 60, 0.5
 
@@ -23,11 +24,13 @@ def audit(
     order: AppendOrder,
     ranges: Sequence[AppendedRange],
     topics_of_the_query: Collection[str] = (),
+    *,
+    in_logs: bool = False,
 ) -> None:
     """Compare the leaders' counts of the batch's records with the tasks' counts.
 
-    Raises `RowsChanged` if they differ, or if two tasks had rows for a partition; `ClusterUnreachable` if a leader
-    doesn't answer.
+    With `in_logs` the logs tell where leaders may have forgotten all attempts. Raises `RowsChanged` if the counts
+    differ, or if two tasks had rows for a partition; `ClusterUnreachable` if a leader doesn't answer.
     """
     told: dict[TopicPartition, AppendedRange] = {}
     for each in ranges:
@@ -39,7 +42,7 @@ def audit(
             )
         told[at] = each
     topics = {each.topic for each in ranges} | {order.topic} - {""} | set(topics_of_the_query)
-    known = _tried(client, lambda: _counts(client, order, sorted(topics), told))
+    known = _tried(client, lambda: _counts(client, order, sorted(topics), told, in_logs=in_logs))
     for at in sorted(told.keys() | known.keys()):
         count = told[at].records if at in told else 0
         if known.get(at, 0) != count:
@@ -62,7 +65,12 @@ def _tried(client: ClusterClient, attempt: Callable[[], dict[TopicPartition, int
 
 
 def _counts(
-    client: ClusterClient, order: AppendOrder, topics: Sequence[str], told: Mapping[TopicPartition, AppendedRange]
+    client: ClusterClient,
+    order: AppendOrder,
+    topics: Sequence[str],
+    told: Mapping[TopicPartition, AppendedRange],
+    *,
+    in_logs: bool,
 ) -> dict[TopicPartition, int]:
     """Return the numbers of the batch's records, by partition.
 
@@ -88,6 +96,11 @@ def _counts(
             for state in described.producers:
                 if (state.producer_id, state.producer_epoch) == writer:
                     counts[at] = state.last_sequence + 1
-            if at in told and all(state.producer_id != order.producer_id for state in described.producers):
+            if any(state.producer_id == order.producer_id for state in described.producers):
+                continue
+            if at in told:
                 counts[at] = last_sequence(client, places[at], writer, told[at].first_offset) + 1
+            elif in_logs and order.may_be_forgotten(wall_ms()):
+                floor = offset_since(client, places[at], order.oldest_ms)
+                counts[at] = last_sequence(client, places[at], writer, floor) + 1
     return counts

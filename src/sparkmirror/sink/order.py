@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.sink.agreement import MicroBatch
 
 BATCH_BYTES = 900_000
@@ -17,6 +19,19 @@ MARGIN_MS = 3_600_000
 
 An attempt is supposed to end within an hour of the order: nothing enforces that.
 """
+
+
+class GoneRows(NamedTuple):
+    """Leave for one partition: rows of earlier attempts that no attempt makes now.
+
+    Only for queries with a row for each record, in the records' order.
+    """
+
+    most: int
+    is_told: bool = True
+    """False: no row is appended behind such rows alone, for rows between may be lost."""
+    is_compacted: bool = False
+    """True if such rows may also be between others, before rows with the same key."""
 
 
 class AppendOrder(NamedTuple):
@@ -34,6 +49,7 @@ class AppendOrder(NamedTuple):
     """Time of the batch's first attempt, at the earliest."""
     batch_bytes: int = BATCH_BYTES
     """Largest record batch to begin with; less where a topic takes less."""
+    gone: Mapping[TopicPartition, GoneRows] | None = None
 
     @property
     def producer_epoch(self) -> int:
@@ -60,3 +76,7 @@ class AppendedRange(NamedTuple):
     last_offset: int
     earlier: int = 0
     """Number of records that earlier attempts had appended."""
+    gone: int = 0
+    """Number of earlier attempts' records without a row, as `AppendOrder.gone` allows."""
+    is_held: bool = False
+    """True if the rows wait until a loss before the rows is told."""

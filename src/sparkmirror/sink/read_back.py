@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from sparkmirror.arrow.decoding import decoded
@@ -60,10 +59,6 @@ class AppendedRecords(NamedTuple):
     last_offset: int
     is_stamped: bool
     """True if the broker replaced the timestamps."""
-
-    def digests(self, *, with_time: bool) -> Iterator[int]:
-        for rows in self.rows:
-            yield from rows.digests(with_time and not self.is_stamped).tolist()
 
 
 class _FoundBatch(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,11 @@ from sparkmirror.sink.gathering import SOURCE_OFFSET
 def read_runs(packed: bytes) -> tuple[Run, ...]:
     """Return the runs that `SourceOffsets.runs` has packed."""
     return tuple(Run(*pair) for pair in np.frombuffer(packed, "<i8").reshape(-1, 2).tolist())
+
+
+def packed(runs: Iterable[Run]) -> bytes:
+    """Return runs as `SourceOffsets.runs` packs them."""
+    return np.array(list(runs), "<i8").tobytes()
 
 
 class SourceOffsets:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -13,7 +14,7 @@ from sparkmirror import errors
 from sparkmirror.clock import wall_ms
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.spark_guards import guard_secrets
-from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, SetupError, SparkMirrorError
+from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsChanged, SetupError, SparkMirrorError
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.codecs import Codec
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -22,12 +23,16 @@ from sparkmirror.sink.agreement import MicroBatch, SinkAgreement
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
 from sparkmirror.sink.gathering import SOURCE_OFFSET, gathered, record_columns, tell_topics
-from sparkmirror.sink.order import AppendedRange, AppendOrder
+from sparkmirror.sink.order import AppendedRange, AppendOrder, GoneRows
 from sparkmirror.sink.preparing import ASK_MS, prepared
 from sparkmirror.sink.source_offsets import SourceOffsets
 
-RESULT = "topic string, partition int, records long, first_offset long, last_offset long, earlier long, runs binary"
+RESULT = (
+    "topic string, partition int, records long, first_offset long, last_offset long, earlier long, gone long, "
+    "is_held boolean, runs binary"
+)
 _ROLE = "sparkmirror-sink"
+_ALL = 1 << 62
 _PYTHONS = re.compile(r"^\s*([\w.]+(?:Error|Exception): .+)$", re.MULTILINE)
 _OURS = re.compile(r"sparkmirror\.errors\.(\w+): (.*)")
 
@@ -55,28 +60,68 @@ class BatchWriter:
         """Source offsets of the last batch's rows, as `SourceOffsets.runs` has them."""
         return self._runs
 
-    def write(self, frame: DataFrame, batch: MicroBatch) -> list[AppendedRange]:
+    def write(
+        self,
+        frame: DataFrame | None,
+        batch: MicroBatch,
+        gone: Mapping[TopicPartition, GoneRows] | None = None,
+    ) -> list[AppendedRange]:
         """Append rows that no earlier attempt has appended; return all records' places.
 
-        Raises `RowsRefused`, `RowsChanged`, `AttemptFenced`, `UnfitTarget`, `ClusterUnreachable` and `SetupError`.
+        Without a frame there are no rows: earlier attempts must have had none either, but for `gone` rows. Raises
+        `RowsRefused`, `RowsChanged`, `AttemptFenced`, `UnfitTarget`, `ClusterUnreachable` and `SetupError`.
         """
-        rows = record_columns(frame, self._topic, self._more)
-        guard_secrets(self._cluster, settings_of(frame.sparkSession), "the sink")
-        client = ClusterClient(self._cluster, _ROLE)
-        try:
-            order = self._order(client, batch)
-            if not self._is_gathered:
-                tasks = max(frame.sparkSession.sparkContext.defaultParallelism, 1)
-                rows = gathered(rows, order, tasks)
-            ranges, self._runs = _appended(rows, order)
-            topics = () if self._topic else SinkAgreement(client, batch.query, batch.generation).topics()
-            audit(client, order, ranges, topics)
-        except ClusterTrouble as error:
-            raise ClusterUnreachable(f"cluster {self._cluster.alias}: {error}") from error
-        finally:
-            client.close()
+        rows = None if frame is None else self._rows(frame)
+        self._runs = {}
+        with self._asking() as client:
+            order = self._order(client, batch)._replace(gone=gone)
+            ranges: list[AppendedRange] = []
+            if rows is not None:
+                if not self._is_gathered:
+                    rows = gathered(rows, order, max(rows.sparkSession.sparkContext.defaultParallelism, 1))
+                ranges, self._runs = _appended(rows, order)
+            told = {(each.topic, each.partition) for each in ranges}
+            ranges += _known(order, (gone or {}).keys() - told)
+            audit(client, order, ranges, self._topics(client, batch), in_logs=rows is None or bool(gone))
         self._newest, self._written_ms = batch, wall_ms()
         return ranges
+
+    def _rows(self, frame: DataFrame) -> DataFrame:
+        rows = record_columns(frame, self._topic, self._more)
+        guard_secrets(self._cluster, settings_of(frame.sparkSession), "the sink")
+        return rows
+
+    def is_begun(self, batch: MicroBatch) -> bool:
+        """Tell whether an attempt has appended any of a batch's records."""
+        with self._asking() as client:
+            try:
+                audit(client, self._order(client, batch), (), self._topics(client, batch), in_logs=True)
+            except RowsChanged:
+                return True
+            return False
+
+    def begun(self, batch: MicroBatch, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return how many of a batch's records partitions have."""
+        leaves = dict.fromkeys(partitions, GoneRows(_ALL))
+        with self._asking() as client:
+            known = _known(self._order(client, batch)._replace(gone=leaves), leaves)
+        return {(each.topic, each.partition): each.records for each in known}
+
+    def topics(self, batch: MicroBatch) -> list[str]:
+        """Return the topics with rows of the batch's query."""
+        with self._asking() as client:
+            return self._topics(client, batch)
+
+    def _topics(self, client: ClusterClient, batch: MicroBatch) -> list[str]:
+        return [self._topic] if self._topic else SinkAgreement(client, batch.query, batch.generation).topics()
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[ClusterClient]:
+        with contextlib.closing(ClusterClient(self._cluster, _ROLE)) as client:
+            try:
+                yield client
+            except ClusterTrouble as error:
+                raise ClusterUnreachable(f"cluster {self._cluster.alias}: {error}") from error
 
     def _order(self, client: ClusterClient, batch: MicroBatch) -> AppendOrder:
         if wall_ms() - self._asked_ms > ASK_MS:
@@ -112,7 +157,7 @@ def _appended(rows: DataFrame, order: AppendOrder) -> tuple[list[AppendedRange],
         if ranges:
             columns = [*zip(*ranges, strict=True), [offsets.runs(each[:2]) for each in ranges]]
             names = [column.split()[0] for column in RESULT.split(", ")]
-            types = [pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.binary()]
+            types = [pa.string(), pa.int32(), *[pa.int64()] * 5, pa.bool_(), pa.binary()]
             arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names=names)
 
@@ -121,6 +166,16 @@ def _appended(rows: DataFrame, order: AppendOrder) -> tuple[list[AppendedRange],
     except PySparkException as error:
         raise _told(error) from error
     return [AppendedRange._make(row[:-1]) for row in results], {row[:2]: bytes(row[-1]) for row in results}
+
+
+def _known(order: AppendOrder, partitions: Collection[TopicPartition]) -> list[AppendedRange]:
+    """Return the batch's records in partitions without rows now."""
+    appender = TaskAppender(order)
+    try:
+        appender.expect(partitions)
+        return appender.finish()
+    finally:
+        appender.close()
 
 
 def _told(error: Exception) -> SparkMirrorError:

@@ -22,6 +22,8 @@ from sparkmirror.kafka.wire.splice import Run
 
 COPIED = "copied"
 """Kind of these records among those of the topic."""
+SINK_TOPIC = "mm2-sparkmirror-sink.internal"
+"""Topic at the target with what all attempts at a micro-batch agree on."""
 MOST_RUNS = 50_000
 """Most runs in a record: brokers take a million bytes."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -240,15 +240,19 @@ def target_truncated(route: PartitionPair, target_topic_id: bytes, first: int, e
     return _loss(LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, end, "healed", words)
 
 
-def target_truncated_for_good(route: PartitionPair, target_topic_id: bytes, first: int, end: int) -> Loss:
+def target_truncated_for_good(
+    route: PartitionPair, target_topic_id: bytes, first: int, end: int, written: Collection[str] = ()
+) -> Loss:
     """Return the halting loss for acknowledged records that a query had copied.
 
-    Not every query's rows tell of which records they were made, so none is copied again in its place.
+    Not every query's rows tell of which records they were made, so none is copied again in its place. `written` are all
+    topics of a query that also writes to topics of other names: it only copies into all of them again.
     """
-    words = (
-        f"{_lost_offsets(route, first, end)}: a query does not copy them again in their place; delete "
-        f"{route.target_topic} to have it copied again"
-    )
+    words = f"{_lost_offsets(route, first, end)}: a query does not copy them again in their place; "
+    if written:
+        words += f"stop the flow, delete {', '.join(sorted(written))}, and start it to have all of them copied again"
+    else:
+        words += f"delete {route.target_topic} to have it copied again"
     return _loss(LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, end, "halted", words)
 
 
@@ -369,12 +373,22 @@ def truncated_loss(route: PartitionPair, at: LedgerPosition, first: int, end: in
     return _loss(LossKind.TRUNCATED, route, at, first, end, "halted" if halts else "continued", words)
 
 
-def expired_loss(route: PartitionPair, at: LedgerPosition, first: int, end: int, policy: LossPolicy) -> Loss:
+def expired_loss(
+    route: PartitionPair, at: LedgerPosition, first: int, end: int, policy: LossPolicy, *, copied: int = 0
+) -> Loss:
+    """Return the loss for records that expired before they were copied.
+
+    `copied` records before `first` had been copied, so `end - first` others are lost at the most.
+    """
     halts = policy.expired == "halt"
-    words = (
-        f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
-        "they expired before they were copied"
-    )
+    words = f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
+    if copied:
+        words += (
+            f"{copied} records of the micro-batch had been copied, and at most {end - first} more expired before they "
+            "were"
+        )
+    else:
+        words += "they expired before they were copied"
     words += "; set sparkmirror.on.expired=continue to step over them" if halts else "; the copy continues after them"
     return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sparkmirror.exact.durable.claims import segments_topic
 from sparkmirror.exact.durable.losses import losses_topic
+from sparkmirror.exact.durable.query_places import SINK_TOPIC, plans_topic
 from sparkmirror.kafka.cluster.tool_commands import set_topic_property
 from sparkmirror.pump.messages.control import control_topic
 from sparkmirror.pump.messages.receipts import receipts_topic
@@ -22,8 +23,8 @@ _REPLICAS = 3
 
 
 def own_topics(source_alias: str) -> tuple[str, ...]:
-    topics = segments_topic, losses_topic, control_topic, receipts_topic, status_topic
-    return tuple(topic_of(source_alias) for topic_of in topics)
+    topics = segments_topic, losses_topic, control_topic, receipts_topic, status_topic, plans_topic
+    return *(topic_of(source_alias) for topic_of in topics), SINK_TOPIC
 
 
 def safe_settings(replicas: int) -> dict[str, str]:

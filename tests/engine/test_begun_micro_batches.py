@@ -1,0 +1,134 @@
+"""A query's process ends between a micro-batch's rows and its note, and the source loses records meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from kafka.admin import KafkaAdminClient
+from lab import KafkaCluster
+from pyspark.sql import SparkSession
+from test_transforms_on_the_way import mirror_of, produce, records_of
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
+
+import sparkmirror as sm
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.queries.plan_log import PlanLog
+from sparkmirror.snapshot.snapshot import Cause
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+COUNT = 60
+PLAIN = "SELECT topic, partition, offset, timestamp, headers, key, value FROM records"
+COUNTED = "SELECT topic, partition, max(offset) AS offset, cast(count(*) AS string) AS value FROM records GROUP BY 1, 2"
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
+    """Have it happen once: the rows of a micro-batch are appended, and nothing else is."""
+    place, due = PlanLog.place, [event]
+
+    def interrupted(log: PlanLog, *args: object) -> None:
+        if due:
+            due.pop()()
+            raise ClusterUnreachable("the process ends here")
+        place(log, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PlanLog, "place", interrupted)
+
+
+def query(topic: str, sql: str) -> Mapping[str, object]:
+    name = f"transform.q{topic.rsplit('-', 1)[-1]}"
+    return {f"{name}.topics": topic, f"{name}.sql": sql}
+
+
+@pytest.mark.parametrize("gone", [COUNT // 3, COUNT])
+def test_what_was_copied_before_it_expired_is_no_loss(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    gone: int,
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    originals = records_of(source_cluster, topic_name)
+    meanwhile(monkeypatch, lambda: lt.delete_records(source_cluster, topic_name, 0, gone))
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, PLAIN)) as mirror:
+        mirror.await_caught_up(timeout=120)
+        produce(source_cluster, topic_name, COUNT, 5)
+        mirror.await_caught_up(timeout=120)
+        originals += records_of(source_cluster, topic_name)[-5:]
+        translated = [mirror.translate(topic_name, 0, offset).offset for offset in (3, gone - 1, COUNT + 2)]
+    assert records_of(target_cluster, f"source.{topic_name}") == originals
+    assert lt.ledger(target_cluster, topic_name, "source") == []
+    assert translated == [3, gone - 1, COUNT + 2]
+
+
+def test_a_topic_that_is_gone_for_good_leaves_its_copy(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other topic of the micro-batch, and of later ones, is copied."""
+    gone, kept = f"{topic_name}-gone", f"{topic_name}-kept"
+    for topic in (gone, kept):
+        mp.create_topic(source_cluster.bootstrap_servers, topic, 1)
+        produce(source_cluster, topic, 0, COUNT)
+    originals = {topic: records_of(source_cluster, topic) for topic in (gone, kept)}
+
+    def delete() -> None:
+        admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
+        admin.delete_topics([gone])
+        admin.close()
+
+    meanwhile(monkeypatch, delete)
+    both = {f"transform.q{topic_name[-6:]}.topics": f"{topic_name}-.*", f"transform.q{topic_name[-6:]}.sql": PLAIN}
+    with mirror_of(source_cluster, target_cluster, f"{topic_name}-.*", spark, both) as mirror:
+        mp.wait_for(lambda: caught_up(mirror, kept), 120, "copied")
+        produce(source_cluster, kept, COUNT, 5)
+        mp.wait_for(lambda: len(records_of(target_cluster, f"source.{kept}")) == COUNT + 5, 120, "copied on")
+    for topic, records in originals.items():
+        assert records_of(target_cluster, f"source.{topic}")[:COUNT] == records
+
+
+def caught_up(mirror: sm.Mirror, topic: str) -> bool:
+    topics = mirror.status()["source->target"].flow.topics
+    parts = [part for each in topics if each.topic == topic for part in each.partitions]
+    return bool(parts) and all(part.position == COUNT for part in parts)
+
+
+def test_rows_that_do_not_tell_of_their_records_halt_with_the_remedy(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever follows it has the rest copied, and what had expired is told."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    meanwhile(monkeypatch, lambda: lt.delete_records(source_cluster, topic_name, 0, 20))
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, COUNTED)) as mirror:
+        reasons: list[str] = []
+
+        def is_halted() -> bool:
+            topics = mirror.status()["source->target"].flow.topics
+            parts = [part for each in topics if each.topic == topic_name for part in each.partitions]
+            reasons.extend(part.reason for part in parts if part.cause is Cause.EXPIRED)
+            return bool(reasons)
+
+        mp.wait_for(is_halted, 240, "halted")
+        assert f"offsets 0 to 19 of source {topic_name}-0 are gone, and nothing tells whether" in reasons[0]
+        assert f"nothing more is copied until source.{topic_name} is deleted, which is copied again then" in reasons[0]
+        assert lt.ledger(target_cluster, topic_name, "source") == []
+        admin = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
+        admin.delete_topics([f"source.{topic_name}"])
+        admin.close()
+        mirror.await_caught_up(timeout=300)
+    assert [each.value for each in records_of(target_cluster, f"source.{topic_name}")] == [b"40"]
+    (loss,) = lt.ledger(target_cluster, topic_name, "source")
+    assert (loss.kind.value, loss.first, loss.end) == ("target-recreated", 0, 20)

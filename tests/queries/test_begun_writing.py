@@ -1,0 +1,224 @@
+"""A begun micro-batch of which the source has lost records: each is at the target once, in order, or told as lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkmirror.arrow.row_columns import RowColumns
+from sparkmirror.config import LossPolicy
+from sparkmirror.errors import RowsChanged
+from sparkmirror.exact.durable.losses import Loss, LossKind
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.wire.splice import NO_END, Run
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter
+from sparkmirror.queries.gone_records import GoneRecords, gone_records
+from sparkmirror.queries.plan_log import PlannedBatch, PlannedRange
+from sparkmirror.queries.source_ranges import QueriedLog, present
+from sparkmirror.sink.agreement import MicroBatch
+from sparkmirror.sink.line import PartitionLine, RowSelection
+from sparkmirror.sink.order import AppendedRange, GoneRows
+from sparkmirror.sink.source_offsets import packed, read_runs
+from sparkmirror.sink.writing import BatchWriter
+
+END = 12
+TARGET = ("A.t", 0)
+ID, TARGET_ID = "0a" * 16, b"\1" * 16
+BATCH = PlannedBatch(7, {("t", 0): PlannedRange(0, END, ID, TARGET_ID.hex())})
+
+
+class Died(Exception):
+    """The attempt ends amid its rows."""
+
+
+def columns(offsets: Sequence[int], keys: int) -> RowColumns:
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([b"%d" % (offset % keys) for offset in offsets], pa.binary()),
+            "value": pa.array([b"%d" % offset for offset in offsets], pa.binary()),
+        }
+    )
+    return RowColumns.of(batch, 0)
+
+
+class Sink:
+    """A target partition, and attempts that write to it as tasks do."""
+
+    def __init__(self, keys: int = END) -> None:
+        self.log: list[int] = []
+        self.left = NO_END
+        """Rows until an attempt dies."""
+        self._keys = keys
+
+    def is_begun(self, batch: MicroBatch) -> bool:
+        return bool(self.log)
+
+    def begun(self, batch: MicroBatch, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {TARGET: len(self.log)} if self.log else {}
+
+    def write(
+        self, rows: list[int] | None, batch: MicroBatch, gone: Mapping[TopicPartition, GoneRows] | None = None
+    ) -> list[AppendedRange]:
+        line = PartitionLine(1 << 20, (gone or {}).get(TARGET))
+        if self.log:
+            there = [columns([offset], self._keys) for offset in self.log]
+            line.learn(there, with_time=False, count=len(there), place=(0, len(there) - 1))
+        for row in rows or []:
+            line.add(RowSelection(columns([row], self._keys), np.array([0], np.int64)))
+            if line.is_due:
+                if not self.left:
+                    raise Died
+                self.left -= 1
+                line.waiting.clear()
+                self.log.append(row)
+        if line.theirs:
+            line.waiting.clear()
+        if line.finish():
+            raise RowsChanged("an earlier attempt had other rows")
+        return [AppendedRange(*TARGET, len(self.log), 0, 0, line.earlier, line.gone.total(), line.is_held)]
+
+
+class Query:
+    """A query over one partition, that dies as the model has it."""
+
+    def __init__(self, kept: Sequence[int], keys: int = END, policy: str = "continue") -> None:
+        self.sink = Sink(keys)
+        self.kept = kept
+        self.start = 0
+        self.compacted: set[int] = set()
+        self.ledger: dict[str, Loss] = {}
+        self.policy = LossPolicy.model_validate({"expired": policy})
+
+    @property
+    def told(self) -> list[int]:
+        return sorted({offset for loss in self.ledger.values() for offset in range(loss.first, loss.end)})
+
+    def attempt(self, dies_after: int = NO_END, *, is_exact: bool = True) -> tuple[BegunBatch, list[AppendedRange]]:
+        self.sink.left = dies_after
+        log = QueriedLog(PartitionPair("t", "A.t", 0), ID, self.start, 50, NO_END, TARGET_ID, len(self.sink.log))
+        ranges, losses = present(BATCH, {("t", 0): log}, self.policy)
+        rows = [at for at in self.kept if at >= self.start and at not in self.compacted] if ranges else None
+        gone = gone_records(BATCH, {("t", 0): log}, losses)
+        compacted = {TARGET: END - self.start} if self.compacted else {}
+        micro, is_begun = MicroBatch("q", 7), bool(gone) and self.sink.is_begun(MicroBatch("q", 7))
+        begun = BegunBatch(micro, gone, compacted, is_begun, is_exact, any(each.halts(self.policy) for each in gone))
+        writer = BegunWriter(cast("BatchWriter", self.sink), self.tell)
+        return begun, writer.write(cast("Any", rows), begun)
+
+    def tell(self, gone: Iterable[GoneRecords], copied: Mapping[TopicPartition, int]) -> None:
+        for each in gone:
+            loss = each.loss(copied.get(TARGET, 0), list(self.ledger.values()), self.policy)
+            if loss is not None:
+                assert loss.kind is LossKind.EXPIRED
+                self.ledger[loss.key] = loss
+
+
+@settings(max_examples=400)
+@given(
+    st.sets(st.integers(0, END - 1)),
+    st.lists(st.tuples(st.integers(0, END), st.integers(0, 5)), max_size=5),
+    st.booleans(),
+)
+def test_each_record_is_at_the_target_once_or_lost(
+    dropped: set[int], deaths: list[tuple[int, int]], keeps_all: bool
+) -> None:
+    """Attempts die and the log expires between them, again and again."""
+    kept = [offset for offset in range(END) if keeps_all or offset not in dropped]
+    query = Query(kept)
+    for dies_after, expired in deaths:
+        try:
+            query.attempt(dies_after)
+        except Died:
+            query.start = min(query.start + expired, 50)
+        else:
+            break
+    query.attempt()
+    copied = query.sink.log
+    assert copied == sorted(set(copied)), "once, and in order"
+    assert set(kept) <= set(copied) | set(query.told), "none is missing in silence"
+    if keeps_all:
+        assert not set(copied) & set(query.told), "none is told as lost that is there"
+
+
+@pytest.mark.parametrize("start", [5, END, 40])
+def test_records_that_were_copied_before_they_expired_are_no_loss(start: int) -> None:
+    query = Query(range(END))
+    query.attempt()
+    query.start = start
+    begun, appended = query.attempt()
+    assert (query.sink.log, query.told) == ([*range(END)], [])
+    assert appended[0].gone == min(start, END)
+    rest = {TARGET: packed([Run(start, END - start)])} if start < END else {}
+    runs = read_runs(begun.runs(rest, appended)[TARGET])
+    assert [offset for run in runs for offset in range(run.upstream, run.upstream + run.length)] == [*range(END)]
+
+
+def test_a_loss_is_told_with_its_count_before_anything_is_written_behind_it() -> None:
+    query = Query(range(END))
+    with pytest.raises(Died):
+        query.attempt(2)
+    query.start = 5
+    with pytest.raises(Died):
+        query.attempt(0)
+    assert query.sink.log == [0, 1]
+    (loss,) = query.ledger.values()
+    assert (loss.first, loss.end) == (2, 5)
+    assert "2 records of the micro-batch had been copied, and at most 3 more expired before they were" in loss.words
+    begun, appended = query.attempt()
+    assert (query.sink.log, query.told) == ([0, 1, *range(5, END)], [2, 3, 4])
+    assert begun.runs({TARGET: packed([Run(5, END - 5)])}, appended) == {TARGET: b""}, "their places aren't known"
+
+
+def test_rows_that_differ_otherwise_are_refused() -> None:
+    query = Query(range(END))
+    with pytest.raises(Died):
+        query.attempt(8)
+    query.start, query.kept = 3, [offset for offset in range(END) if offset != 6]
+    with pytest.raises(RowsChanged):
+        query.attempt()
+    assert query.sink.log == [*range(8)]
+    assert query.ledger == {}
+
+
+@pytest.mark.parametrize("policy", ["continue", "halt"])
+def test_rows_that_do_not_tell_of_their_records_are_no_loss_and_are_not_written_behind(policy: str) -> None:
+    query = Query(range(END), policy=policy)
+    with pytest.raises(Died):
+        query.attempt(4)
+    query.start = 3
+    with pytest.raises(RowsChanged):
+        query.attempt(is_exact=False)
+    assert (query.sink.log, query.told) == ([*range(4)], [])
+
+
+@settings(max_examples=200)
+@given(st.integers(0, END), st.integers(1, 4))
+def test_a_source_that_was_compacted_meanwhile(copied: int, keys: int) -> None:
+    """Of each key the last record stays: so it is at the target, behind what was copied before."""
+    query = Query(range(END), keys)
+    if copied < END:
+        with pytest.raises(Died):
+            query.attempt(copied)
+    else:
+        query.attempt()
+    query.compacted = set(range(END - keys))
+    query.attempt()
+    assert query.sink.log == [*range(copied), *range(max(copied, END - keys), END)]
+    assert query.ledger == {}
+
+
+def test_a_record_before_one_that_is_kept_is_not_the_compacted_one() -> None:
+    """Compaction keeps the last record of a key: these rows differ otherwise."""
+    query = Query(range(END), 1)
+    with pytest.raises(Died):
+        query.attempt(6)
+    query.compacted = {5}
+    with pytest.raises(RowsChanged):
+        query.attempt()

@@ -1,0 +1,104 @@
+"""An attempt without the rows of an earlier one, as the source no longer has their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from lab import KafkaCluster
+from test_attempts import Query
+
+from sparkmirror.errors import RowsChanged
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.sink.agreement import MicroBatch
+from sparkmirror.sink.appender import TaskAppender
+from sparkmirror.sink.audit import audit
+from sparkmirror.sink.order import AppendedRange, AppendOrder, GoneRows
+from sparkmirror.sink.writing import BatchWriter
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def query(target_cluster: KafkaCluster, topic_name: str) -> Iterator[Query]:
+    made = Query(target_cluster, topic_name)
+    yield made
+    made.client.close()
+
+
+def rows(*offsets: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array([b"%d" % offset for offset in offsets], pa.binary()),
+            "partition": pa.array([0] * len(offsets), pa.int32()),
+        }
+    )
+
+
+def attempt(order: AppendOrder, *offsets: int) -> list[AppendedRange]:
+    appender = TaskAppender(order)
+    try:
+        appender.expect([(order.topic, 0)])
+        if offsets:
+            appender.take(rows(*offsets))
+        return appender.finish()
+    finally:
+        appender.close()
+
+
+def values(query: Query) -> list[int]:
+    return sorted(int(value) for value in query.values().elements())
+
+
+def test_rows_that_are_gone_are_left_and_the_others_come_behind(query: Query) -> None:
+    order = query.order(0)
+    attempt(order, 0, 1, 2, 3, 4)
+    with pytest.raises(RowsChanged, match="3 records that an earlier attempt"):
+        attempt(order, 3, 4, 5)
+    with pytest.raises(RowsChanged):
+        attempt(order._replace(gone={(query.topic, 0): GoneRows(2)}), 3, 4, 5)
+    assert values(query) == [0, 1, 2, 3, 4]
+    leaving = order._replace(gone={(query.topic, 0): GoneRows(3, is_told=False)})
+    ranges = attempt(leaving, 3, 4, 5, 6)
+    assert [(each.records, each.earlier, each.gone, each.is_held) for each in ranges] == [(7, 2, 3, False)]
+    audit(query.client, leaving, ranges)
+    assert values(query) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_rows_wait_until_what_is_lost_before_them_is_told(query: Query) -> None:
+    order = query.order(0)
+    attempt(order, 0, 1)
+    held = order._replace(gone={(query.topic, 0): GoneRows(2, is_told=False)})
+    ranges = attempt(held, 5, 6)
+    assert [(each.records, each.gone, each.is_held) for each in ranges] == [(2, 2, True)]
+    audit(query.client, held, ranges)
+    assert values(query) == [0, 1]
+    (told,) = attempt(order._replace(gone={(query.topic, 0): GoneRows(2)}), 5, 6)
+    assert (told.records, told.gone, told.is_held) == (4, 2, False)
+    assert values(query) == [0, 1, 5, 6]
+
+
+def test_a_row_equal_to_one_that_is_gone_is_refused(query: Query) -> None:
+    """Nothing tells whether it is appended already."""
+    order = query.order(0)
+    attempt(order, 0, 1)
+    with pytest.raises(RowsChanged):
+        attempt(order._replace(gone={(query.topic, 0): GoneRows(2)}), 5, 1)
+
+
+def test_a_writer_tells_what_is_begun_and_writes_no_rows(query: Query) -> None:
+    """Without rows, all that earlier attempts had must be gone."""
+    order, at = query.order(3), (query.topic, 0)
+    writer = BatchWriter(query.config, query.topic, Codec(0), is_gathered=False)
+    assert not writer.is_begun(order.batch)
+    assert writer.begun(order.batch, [at]) == {}
+    attempt(order, 0, 1, 2)
+    assert writer.is_begun(order.batch)
+    assert not writer.is_begun(MicroBatch(query.name, 4))
+    assert writer.begun(order.batch, [at]) == {at: 3}
+    assert writer.topics(order.batch) == [query.topic]
+    with pytest.raises(RowsChanged, match="its leader has 3 records of batch 3, and the tasks have 0"):
+        writer.write(None, order.batch)
+    (left,) = writer.write(None, order.batch, {at: GoneRows(3)})
+    assert (left.records, left.gone, left.first_offset, left.last_offset) == (3, 3, 0, 2)
