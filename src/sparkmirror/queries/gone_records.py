@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sparkmirror.config import LossPolicy
 from sparkmirror.exact.durable.losses import Loss, LossKind
-from sparkmirror.exact.position.loss_detection import expired_loss, recreated_loss
+from sparkmirror.exact.position.loss_detection import recreated_loss
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.plan_log import PlannedBatch
 from sparkmirror.queries.source_ranges import QueriedLog
@@ -77,7 +77,7 @@ class GoneRecords(NamedTuple):
         first += left
         if first >= self.end:
             return None
-        return expired_loss(self.log.route, self.log.at, first, self.end, policy, copied=copied)
+        return self.log.expired(first, self.end, policy, copied=copied)
 
 
 def gone_records(

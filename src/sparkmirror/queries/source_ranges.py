@@ -11,7 +11,6 @@ from sparkmirror.exact.position.cause import Cause, cause_of_loss
 from sparkmirror.exact.position.loss_detection import (
     LedgerPosition,
     expired_loss,
-    of_new_topic,
     recreated_loss,
     target_recreated,
     truncated_loss,
@@ -56,6 +55,14 @@ class QueriedLog(NamedTuple):
     @property
     def at(self) -> LedgerPosition:
         return LedgerPosition(self.target_topic_id, self.target_end)
+
+    def expired(self, first: int, end: int, policy: LossPolicy, *, copied: int = 0) -> Loss:
+        """Return the loss of records that expired before they were copied.
+
+        The target's end doesn't tell it from others: all records in between may have expired or been filtered out.
+        """
+        loss = expired_loss(self.route, self.at, first, end, policy, copied=copied)
+        return loss.model_copy(update={"apart": f"{self.topic_id}:{first}"})
 
 
 class Halt(NamedTuple):
@@ -228,7 +235,7 @@ def present(
             continue
         first = min(max(planned.begin, log.start), planned.end)
         if planned.begin < first:
-            losses.append(expired_loss(log.route, log.at, planned.begin, first, policy))
+            losses.append(log.expired(planned.begin, first, policy))
         if first < planned.end:
             ranges[at] = first, planned.end
     return ranges, losses
@@ -240,16 +247,15 @@ def _losses(log: QueriedLog, copied: PlannedRange, policy: LossPolicy) -> tuple[
     if copied.topic_id != log.topic_id:
         losses = [recreated_loss(log.route, log.at, first, policy)]
         if log.start and policy.recreated != "halt":
-            expired = expired_loss(log.route, log.at, 0, log.start, policy)
-            losses.append(of_new_topic(expired, bytes.fromhex(log.topic_id)))
+            losses.append(log.expired(0, log.start, policy))
         return losses, log.start
     if log.cut_at is not None and log.cut_at < first:
         losses = [truncated_loss(log.route, log.at, log.cut_at, first, policy)]
         if log.cut_at < log.start and policy.truncated != "halt":
-            losses.append(expired_loss(log.route, log.at, log.cut_at, log.start, policy))
+            losses.append(log.expired(log.cut_at, log.start, policy))
         return losses, max(log.cut_at, log.start)
     if first < log.start:
-        return [expired_loss(log.route, log.at, first, log.start, policy)], log.start
+        return [log.expired(first, log.start, policy)], log.start
     return [], first
 
 

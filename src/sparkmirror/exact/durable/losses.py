@@ -45,10 +45,11 @@ class Loss(BaseModel):
     """One line: the event, the place, and the remedy."""
     at_ms: int = 0
     """Discovery time, in milliseconds since 1970."""
-    source_topic_id: str = ""
-    """Source topic's id, as 32 hexadecimal digits.
+    apart: str = ""
+    """Words that tell the entry from others of its kind at its place at the target.
 
-    Empty unless the entry's place was reached under an earlier topic of the name, whose entry stands apart.
+    A query's losses have the source topic's id and the first offset. A pump's have the id if the place was reached
+    under an earlier topic of the name, and the first offset if an entry of other offsets is known, else nothing.
     """
 
     @property
@@ -76,7 +77,7 @@ class Loss(BaseModel):
         The key stays the same however often the loss is met, and however much the loss grows meanwhile.
         """
         place = [self.kind, self.source_topic, self.partition, self.target_topic_id, self.downstream]
-        return json.dumps([*place, self.source_topic_id] if self.source_topic_id else place)
+        return json.dumps([*place, self.apart] if self.apart else place)
 
 
 TargetPartition = tuple[str, int]

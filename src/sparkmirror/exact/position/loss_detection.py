@@ -112,9 +112,11 @@ def look_for_losses(
             here = [loss for loss in known if loss.downstream == at.downstream]
             was_recreated = any(loss.kind is LossKind.RECREATED for loss in here)
             of_topic = source_topic_id.hex() if was_recreated else ""
-            first = _expired_from(done, (loss for loss in here if loss.source_topic_id == of_topic))
-            expired = expired_loss(route, at, first, source_start, policy)
-            losses.append(of_new_topic(expired, source_topic_id) if was_recreated else expired)
+            first = _expired_from(done, (loss for loss in here if loss.apart == of_topic))
+            loss = expired_loss(route, at, first, source_start, policy).model_copy(update={"apart": of_topic})
+            if any(each.key == loss.key and each.first != first for each in here):
+                loss = loss.model_copy(update={"apart": f"{of_topic}:{first}"})
+            losses.append(loss)
         resume_at = max(done, source_start)
     return Found(tuple(losses), resume_at)
 
@@ -142,17 +144,17 @@ def of_new_topic(loss: Loss, source_topic_id: bytes) -> Loss:
 
     An earlier topic's loss at the same place at the target stays in the ledger.
     """
-    return loss.model_copy(update={"source_topic_id": source_topic_id.hex()})
+    return loss.model_copy(update={"apart": source_topic_id.hex()})
 
 
 def _expired_from(done: int, known: Iterable[Loss]) -> int:
     """Return the offset from which on records expired since the last copied one.
 
     A copy that stands still meets the loss again and again, larger each time: it stays one entry. `known` are the
-    source topic's losses at that place.
+    source topic's losses at that place; behind the end of one, a transform may have dropped records.
     """
-    grown = (loss.first for loss in known if loss.kind is LossKind.EXPIRED)
-    return min((first for first in grown if first <= done), default=done)
+    grown = (loss.first for loss in known if loss.kind is LossKind.EXPIRED and loss.first <= done <= loss.end)
+    return min(grown, default=done)
 
 
 def cut_in(copied: Sequence[EpochStart], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
