@@ -85,7 +85,11 @@ class Sink:
     @property
     def rows(self) -> list[tuple[object, ...]]:
         """Places of the last thousand batches' records, with the columns of `WRITTEN`."""
-        return [(*batch, *each) for batch, ranges in self._written.items() for each in ranges]
+        return [
+            (*batch, *(getattr(each, name) for name in _HEADS[2:]))
+            for batch, ranges in self._written.items()
+            for each in ranges
+        ]
 
     def written(self, spark: SparkSession) -> DataFrame:
         """Return the places of the last thousand batches' records (`WRITTEN`)."""
