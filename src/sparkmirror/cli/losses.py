@@ -223,7 +223,7 @@ def _json(name: str, entry: LedgerEntry) -> dict[str, Any]:
     return {
         "flow": name,
         "entry": entry.loss.number,
-        **entry.loss.model_dump(mode="json"),
+        **entry.loss.model_dump(mode="json", exclude={"apart"}),
         "outcome": entry.loss.outcome,
         "acknowledged": None if word is None else {"at_ms": word.at_ms, "by": word.by, "why": word.why},
     }
