@@ -15,6 +15,7 @@ from sparkmirror.config import LossPolicy
 from sparkmirror.exact.durable.claims import Claim
 from sparkmirror.exact.durable.losses import Action, Loss, LossKind, halted_at_target, standing_notes
 from sparkmirror.exact.position.decision import Position
+from sparkmirror.exact.position.expired_entries import expired_entries
 from sparkmirror.exact.position.foreign import ForeignRecords
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.leader_epochs import EpochEnd, EpochStart
@@ -95,28 +96,28 @@ def look_for_losses(
         )
         for stretch in foreign
     ]
+
+    def expired(done: int, *, recreated: bool = False, cut_at: int | None = None) -> Iterable[Loss]:
+        for first, end, apart in expired_entries(
+            known, at.downstream, source_topic_id, done, source_start, recreated=recreated, cut_at=cut_at
+        ):
+            yield expired_loss(route, at, first, end, policy).model_copy(update={"apart": apart})
+
     resume_at = position.upstream
     if position.source_topic_id is not None and not same_topic(position.source_topic_id, source_topic_id):
         losses.append(recreated_loss(route, at, position.upstream or 0, policy))
         resume_at = source_start
         if source_start and policy.recreated != "halt":
-            losses.append(of_new_topic(expired_loss(route, at, 0, source_start, policy), source_topic_id))
+            losses += expired(0, recreated=True)
     elif position.upstream is not None and cut_at is not None and cut_at < position.upstream:
         losses.append(truncated_loss(route, at, cut_at, position.upstream, policy))
         resume_at = max(cut_at, source_start)
         if cut_at < source_start and policy.truncated != "halt":
-            losses.append(expired_loss(route, at, cut_at, source_start, policy))
+            losses += expired(cut_at, cut_at=cut_at)
     elif position.upstream is not None and position.upstream < source_start:
         done = _done_below(position, foreign, cut_at, passed)
         if done < source_start:
-            here = [loss for loss in known if loss.downstream == at.downstream]
-            was_recreated = any(loss.kind is LossKind.RECREATED for loss in here)
-            of_topic = source_topic_id.hex() if was_recreated else ""
-            first = _expired_from(done, (loss for loss in here if loss.apart == of_topic))
-            loss = expired_loss(route, at, first, source_start, policy).model_copy(update={"apart": of_topic})
-            if any(each.key == loss.key and each.first != first for each in here):
-                loss = loss.model_copy(update={"apart": f"{of_topic}:{first}"})
-            losses.append(loss)
+            losses += expired(done)
         resume_at = max(done, source_start)
     return Found(tuple(losses), resume_at)
 
@@ -137,24 +138,6 @@ def _done_below(
     if position.upstream is None or downstream != end:
         return position.upstream or 0
     return max(position.upstream, upstream if cut_at is None else min(upstream, cut_at))
-
-
-def of_new_topic(loss: Loss, source_topic_id: bytes) -> Loss:
-    """Return a loss of a source topic that was created again.
-
-    An earlier topic's loss at the same place at the target stays in the ledger.
-    """
-    return loss.model_copy(update={"apart": source_topic_id.hex()})
-
-
-def _expired_from(done: int, known: Iterable[Loss]) -> int:
-    """Return the offset from which on records expired since the last copied one.
-
-    A copy that stands still meets the loss again and again, larger each time: it stays one entry. `known` are the
-    source topic's losses at that place; behind the end of one, a transform may have dropped records.
-    """
-    grown = (loss.first for loss in known if loss.kind is LossKind.EXPIRED and loss.first <= done <= loss.end)
-    return min(grown, default=done)
 
 
 def cut_in(copied: Sequence[EpochStart], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
