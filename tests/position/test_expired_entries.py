@@ -151,6 +151,25 @@ def test_what_expired_above_a_cut_replaces_no_entry() -> None:
     assert copy.expired == {"": (70, 90), ":60": (60, 80)}
 
 
+def test_two_logs_entries_from_one_offset_on_stay_apart() -> None:
+    copy = StandingCopy()
+    copy.read(90, 70)
+    copy.read(120, 100)
+    copy.cut_at = 60
+    copy.claim(copy.read(65))
+    for start in (120, 125):
+        copy.read(start, 100)
+    assert copy.expired == {"": (70, 90), ":100": (100, 120), ":60": (60, 65), ":100:1": (100, 125)}
+
+
+def test_an_entry_stays_as_large_where_another_leaders_log_starts_earlier() -> None:
+    """At the most so much was lost: the log may be another one."""
+    copy = StandingCopy()
+    copy.read(100)
+    assert copy.read(90) == 90
+    assert copy.expired == {"": (70, 100)}
+
+
 def test_what_expired_above_a_cut_of_a_new_topic_replaces_no_entry() -> None:
     copy = StandingCopy()
     copy.read(90)
@@ -183,6 +202,7 @@ def test_an_earlier_topics_entry_from_offset_0_on_is_not_the_new_topics() -> Non
     copy.alter(0)
     copy.read(30)
     copy.topic_id = NEW
+    copy.read(0)
     for start in (40, 45):
         copy.read(start)
         assert copy.expired == {"": (0, 30), NEW.hex(): (0, start)}
