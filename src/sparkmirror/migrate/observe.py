@@ -216,11 +216,13 @@ class PairObserver:
         if done is not None and not done.is_of(bytes.fromhex(there.topic_id)):
             done = None  # the word is about a topic that was deleted since
         ends = dict(done.ends) if done is not None else {}
+        later = self._pair.words[side].state.accepted.get(topic)
         lags = [_lag(copied[topic, part], end) for part, end in there.watermarks.items()]
         return replace(
             said_of_it,
             done=done is not None,
             ends=ends,
+            accepted={part: done.left_below(part, later) for part in there.ends} if done is not None else {},
             reached={
                 part: copy_end.downstream
                 for part, end in ends.items()
