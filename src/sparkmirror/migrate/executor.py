@@ -92,6 +92,14 @@ class TimeUp(SparkMirrorError):
     exit_code = 4
 
 
+class TooLate(TimeUp):
+    """A blocker has come up during a switch: clients use the side to leave."""
+
+    def __init__(self, blocker: Blocker) -> None:
+        self.blocker = blocker
+        super().__init__(str(blocker))
+
+
 class _Patience:
     """A step's time: what it waits for is told, until its limit."""
 
@@ -140,6 +148,8 @@ class Executor:
         """An action in words that may have an effect, if nobody has looked since."""
         self._opened = False
         """True if this run has begun to let producers in at the goal's side."""
+        self._late: Blocker | None = None
+        """Reason why the undo can't come to its end."""
 
     def run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
         """Bring a set to a goal.
@@ -166,7 +176,7 @@ class Executor:
         return outcome
 
     def _run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
-        self._people_s, self._opened, self._unseen = 0.0, False, ""
+        self._people_s, self._opened, self._unseen, self._late = 0.0, False, "", None
         seen = self._seen = self._hands.look()
         plan = switch_plan.plan(self._file, seen, moving_set, goal)
         blockers = switch_plan.blockers(self._file, seen, moving_set, goal)
@@ -179,27 +189,33 @@ class Executor:
         # The first line of evidence creates its topic: before clients wait.
         self._note(moving_set, goal, "begins", "; ".join(action.words(seen) for action in plan))
         begun = time.monotonic()
-        seen = self._seen = self._hands.look()
+        self._seen = self._hands.look()
         try:
             self._steps(seen, moving_set, goal)
         except (TimeUp, HookRefused) as error:
             self._tell(StepEvent(kind="undo", words=str(error)))
-            return self._take_back(moving_set, goal, error)
+            outcome = self._take_back(moving_set, goal, error)
+            if isinstance(error, TooLate) and outcome.code is Code.UNDONE:  # as if it had been seen at the begin
+                return replace(outcome, code=Code.BLOCKED, blockers=(error.blocker,))
+            return outcome
         seconds = time.monotonic() - begun - self._people_s
         self._note(moving_set, goal, "done", f"{seconds:.2f} s")
         return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: done", seconds=seconds)
 
-    def _steps(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> None:
-        """Carry the plan out.
+    def _steps(self, began: Observation, moving_set: Set, goal: SwitchGoal) -> None:
+        """Carry the plan out; `began` is the look that showed no blockers.
 
         Each step's hooks are asked once, around all of the step's actions.
         """
+        seen = self._seen
         whole = _whole_steps(goal)
         begun: list[SwitchStep] = []
         over: set[SwitchStep] = set()
         number, current = 0, None
         patience = _Patience(moving_set.name, self._file.policies.fence, self._tell)
         while True:
+            if late := switch_plan.too_late(began, seen, moving_set, goal):
+                raise TooLate(late)
             todo = switch_plan.plan(self._file, seen, moving_set, goal)
             left = {*whole, *(each.step for each in todo)} if todo else set()
             ended = [step for step in reversed(begun) if step not in left and step not in over]
@@ -269,7 +285,9 @@ class Executor:
             left += f"; perhaps also: {self._unseen}" if self._unseen else ""
             self._note(moving_set, goal, "stuck", f"{_kept(why)}; the undo: {_kept(error)}; left: {left}")
             words = f"{why}; NOT all is undone: {error}. Left, as last seen: {left}."
-            if goal.who is not Who.CONSUMERS and phase.written_for_good(self._seen, moving_set, goal.at):
+            if self._late or (
+                goal.who is not Who.CONSUMERS and phase.written_for_good(self._seen, moving_set, goal.at)
+            ):
                 words += " The same command continues the switch"
             else:
                 words += f" `{command_back(goal, moving_set)}` continues the undo"
@@ -295,10 +313,16 @@ class Executor:
         if file.fence is Fence.HOOK and not self._opened:
             # The goal's side let no producer in, so the way back needs no command that stops them.
             file = file.model_copy(update={"fence": Fence.NONE})
-        seen, words = self._look(patience), ""
-        while todo := switch_plan.plan(file, seen, moving_set, back, let_in=self._opened):
-            if self._opened and (stuck := phase.written_for_good(seen, moving_set, goal.at)):
-                raise TimeUp(str(stuck))
+        began, words = self._look(patience), ""
+        seen = began
+        while True:
+            self._late = switch_plan.too_late(began, seen, moving_set, back) if self._opened else None
+            to = back.opposite if self._late else back
+            todo = switch_plan.plan(file, seen, moving_set, to, let_in=self._opened)
+            if self._late and not todo:
+                raise TooLate(self._late)
+            if not todo:
+                return
             action = todo[0]
             if action.words(seen) != words:
                 words = action.words(seen)
