@@ -92,6 +92,14 @@ class TimeUp(SparkMirrorError):
     exit_code = 4
 
 
+class TooLate(TimeUp):
+    """A blocker has come up during a switch: clients use the side to leave."""
+
+    def __init__(self, blocker: Blocker) -> None:
+        self.blocker = blocker
+        super().__init__(str(blocker))
+
+
 class _Patience:
     """A step's time: what it waits for is told, until its limit."""
 
@@ -144,6 +152,8 @@ class Executor:
         """True if the producers were at the goal's side before this run: its undo leaves them there."""
         self._groups: tuple[str, ...] = ()
         """The groups that were not at the goal before this run: its undo leaves the others."""
+        self._late: Blocker | None = None
+        """Reason why the undo can't come to its end."""
 
     def run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
         """Bring a set to a goal.
@@ -170,7 +180,7 @@ class Executor:
         return outcome
 
     def _run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
-        self._people_s, self._unseen = 0.0, ""
+        self._people_s, self._unseen, self._late = 0.0, "", None
         seen = self._seen = self._hands.look()
         self._remember(seen, moving_set, goal)
         plan = switch_plan.plan(self._file, seen, moving_set, goal)
@@ -184,12 +194,15 @@ class Executor:
         # The first line of evidence creates its topic: before clients wait.
         self._note(moving_set, goal, "begins", "; ".join(action.words(seen) for action in plan))
         begun = time.monotonic()
-        seen = self._seen = self._hands.look()
+        self._seen = self._hands.look()
         try:
             self._steps(seen, moving_set, goal)
         except (TimeUp, HookRefused) as error:
             self._tell(StepEvent(kind="undo", words=str(error)))
-            return self._take_back(moving_set, goal, error)
+            outcome = self._take_back(moving_set, goal, error)
+            if isinstance(error, TooLate) and outcome.code is Code.UNDONE:  # as if it had been seen at the begin
+                return replace(outcome, code=Code.BLOCKED, blockers=(error.blocker,))
+            return outcome
         seconds = time.monotonic() - begun - self._people_s
         self._note(moving_set, goal, "done", f"{seconds:.2f} s")
         return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: done", seconds=seconds)
@@ -211,17 +224,20 @@ class Executor:
         """Return what is left to do for the goal's producers."""
         return switch_plan.plan(self._file, seen, moving_set, SwitchGoal(Who.PRODUCERS, goal.at))
 
-    def _steps(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> None:
-        """Carry the plan out.
+    def _steps(self, began: Observation, moving_set: Set, goal: SwitchGoal) -> None:
+        """Carry the plan out; `began` is the look that showed no blockers.
 
         Each step's hooks are asked once, around all of the step's actions.
         """
+        seen = self._seen
         whole = _whole_steps(goal)
         begun: list[SwitchStep] = []
         over: set[SwitchStep] = set()
         number, current = 0, None
         patience = _Patience(moving_set.name, self._file.policies.fence, self._tell)
         while True:
+            if late := switch_plan.too_late(began, seen, moving_set, goal):
+                raise TooLate(late)
             todo = switch_plan.plan(self._file, seen, moving_set, goal)
             left = {*whole, *(each.step for each in todo)} if todo else set()
             ended = [step for step in reversed(begun) if step not in left and step not in over]
@@ -291,8 +307,9 @@ class Executor:
             left += f"; perhaps also: {self._unseen}" if self._unseen else ""
             self._note(moving_set, goal, "stuck", f"{_kept(why)}; the undo: {_kept(error)}; left: {left}")
             words = f"{why}; NOT all is undone: {error}. Left, as last seen: {left}."
-            if goal.who is not Who.CONSUMERS and (
-                self._stay or phase.written_for_good(self._seen, moving_set, goal.at)
+            if self._late or (
+                goal.who is not Who.CONSUMERS
+                and (self._stay or phase.written_for_good(self._seen, moving_set, goal.at))
             ):
                 words += " The same command continues the switch"
             else:
@@ -335,14 +352,20 @@ class Executor:
         if file.fence is Fence.HOOK and not self._opened:
             # The goal's side let no producer in, so the way back needs no command that stops them.
             file = file.model_copy(update={"fence": Fence.NONE})
-        seen, words = self._look(patience), ""
+        began, words = self._look(patience), ""
+        seen = began
         if self._opened and (noted := _noted(switch_plan.whole_plan(file, seen, moving_set, back), seen)):
             words = noted.words(seen)
             self._tell(StepEvent(kind="undo", words=words))
             seen, _ = self._act(noted, seen, patience)
-        while todo := switch_plan.plan(file, seen, moving_set, back, let_in=self._opened):
-            if self._opened and (stuck := phase.written_for_good(seen, moving_set, goal.at)):
-                raise TimeUp(str(stuck))
+        while True:
+            self._late = switch_plan.too_late(began, seen, moving_set, back) if self._opened else None
+            to = back.opposite if self._late else back
+            todo = switch_plan.plan(file, seen, moving_set, to, let_in=self._opened)
+            if self._late and not todo:
+                raise TooLate(self._late)
+            if not todo:
+                return
             action = todo[0]
             if action.words(seen) != words:
                 words = action.words(seen)

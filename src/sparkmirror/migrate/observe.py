@@ -102,7 +102,7 @@ class PairObserver:
             raise ClusterUnreachable(f"cluster {config.alias}: {name} can't be seen now: {error_name(error)}")
         there = {name: topic for name, topic in leaders.items() if not topic.error}
         acls = self._acls(side)
-        denials = pair.words[side].read() if side in pair.words else {}
+        denials = pair.denials(side)
         own = pair.own(side)
         fences = {
             name: FenceSeen(impossible=acls) if isinstance(acls, str) else fence_seen(acls, name, own, denials)
