@@ -419,7 +419,7 @@ def _noted(plan: Sequence[Action], seen: Observation) -> Action | None:
 
 
 def _never_leaves(seen: Observation, topic: str) -> bool:
-    """True if no undo takes a topic from its live side: it never came there, or for good."""
+    """True if no undo takes a topic from its live side: it never came, or for good."""
     return not phase.has_come(seen, topic) or phase.topic_phase(seen, topic).phase is Phase.COMPLETED
 
 
