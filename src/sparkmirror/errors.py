@@ -20,6 +20,7 @@
     ├── HookRefused            a hook said no, or nothing in time (migrate)    exit 1
     ├── TransformFailed        a transform can't take a record                  exit 1
     ├── RowsChanged            a batch's attempts have different rows           exit 1
+    │   └── RowsInDoubt        equal rows hide which of them are copied         exit 1
     ├── AttemptFenced          a newer batch of the query has begun             exit 1
     └── ClusterTrouble         a broker does not serve a request now            exit 3
                                (also a `ConnectionError`; wire, cluster, position)
@@ -205,6 +206,12 @@ class TransformFailed(SparkMirrorError):
 
 class RowsChanged(SparkMirrorError):
     """The attempts of a micro-batch have different rows, so that none can be exact."""
+
+    exit_code = 1
+
+
+class RowsInDoubt(RowsChanged):
+    """Equal rows hide which of a micro-batch's records an earlier attempt appended."""
 
     exit_code = 1
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from sparkmirror.errors import RowsChanged
+from sparkmirror.errors import RowsChanged, RowsInDoubt
 from sparkmirror.kafka.wire.splice import Run
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.gone_records import GoneRecords
@@ -31,6 +32,8 @@ class BegunBatch(NamedTuple):
 
     halts: bool = False
     """True if a loss must not be stepped over."""
+    lost: Mapping[TopicPartition, int] = MappingProxyType({})
+    """Target partitions with numbers of gone offsets that are told as lost."""
 
     def runs(
         self, told: Mapping[TopicPartition, bytes], appended: Iterable[AppendedRange]
@@ -64,7 +67,7 @@ class BegunWriter:
         try:
             return self._write(rows, begun, {})
         except RowsChanged as error:
-            if not begun.compacted:
+            if not begun.compacted or isinstance(error, RowsInDoubt):
                 raise
             if not begun.is_exact:
                 raise RowsChanged(
@@ -91,7 +94,8 @@ class BegunWriter:
         told = {each.target for each in gone if each.is_decided(counts.get(each.target, 0))}
         self._tell([each for each in gone if each.target in told], counts)
         for each in gone:
-            most = min(compacted.get(each.target, each.most), counts.get(each.target, 0))
+            most = each.most - begun.lost.get(each.target, 0)
+            most = min(compacted.get(each.target, most), counts.get(each.target, 0))
             leaves[each.target] = GoneRows(most, each.target in told, each.target in compacted)
         appended = writer.write(rows, batch, leaves)
         held = {(each.topic, each.partition) for each in appended if each.is_held}

@@ -69,7 +69,7 @@ class GoneRecords(NamedTuple):
             upstream = min(self.begin + copied, self.end)
             return recreated_loss(self.log.route, self.log.at, upstream, policy)
         first, left = self.begin, copied
-        told = [each for each in known if each.kind is LossKind.EXPIRED and each.downstream != self.log.at.downstream]
+        told = [each for each in self._told(known) if each.downstream != self.log.at.downstream]
         for start, end in sorted((each.first, each.end) for each in told):
             if first <= start < end and first + left >= start:
                 left -= start - first
@@ -78,6 +78,18 @@ class GoneRecords(NamedTuple):
         if first >= self.end:
             return None
         return self.log.expired(first, self.end, policy, copied=copied)
+
+    def lost(self, known: Iterable[Loss]) -> int:
+        """Return how many of the offsets `known` losses have: no attempt copied them."""
+        reached, count = self.begin, 0
+        for start, end in sorted((each.first, each.end) for each in self._told(known)):
+            start, end = max(start, reached), min(end, self.end)
+            count += max(end - start, 0)
+            reached = max(reached, end)
+        return count
+
+    def _told(self, known: Iterable[Loss]) -> list[Loss]:
+        return [each for each in known if each.kind is LossKind.EXPIRED]
 
 
 def gone_records(

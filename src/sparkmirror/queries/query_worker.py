@@ -282,11 +282,15 @@ class QueryWorker:
             if not topics[name].error and topics[name].topic_id.hex() == batch.ranges[at].target_id
         ]
 
+    @staticmethod
+    def _known(gone: GoneRecords, ledger: LossLedger) -> list[Loss]:
+        return [] if gone.log is None else ledger.known(gone.log.target_id, gone.at[1])
+
     def _tell(self, gone: Iterable[GoneRecords], copied: Mapping[TopicPartition, int], ledger: LossLedger) -> None:
         """Note the losses among gone records; raises `QueryHalted` for a halting loss."""
         losses = []
         for each in gone:
-            known = ledger.known(each.log.target_id, each.at[1]) if each.log is not None else ()
+            known = self._known(each, ledger)
             if (loss := each.loss(copied.get(each.target, 0), known, self._flow.loss)) is not None:
                 losses.append(loss)
         self._note(losses, ledger)
@@ -421,6 +425,7 @@ class QueryWorker:
             is_begun=is_begun,
             is_exact=are_places_kept and not disowned,
             halts=any(each.halts(self._flow.loss) for each in gone),
+            lost={each.target: each.lost(self._known(each, ledger)) for each in gone},
         )
         tell = partial(self._tell, ledger=ledger)
         appended = BegunWriter(writer, tell).write(rows if ranges else None, begun)
