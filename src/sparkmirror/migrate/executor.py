@@ -149,9 +149,9 @@ class Executor:
         self._opened = False
         """True if this run, or one before, may have let producers in at the goal's side."""
         self._stay = False
-        """True if the producers were at the goal's side before this run: its undo leaves them there."""
+        """True if the producers were at the goal's side before, where an undo leaves them."""
         self._groups: tuple[str, ...] = ()
-        """The groups that were not at the goal before this run: its undo leaves the others."""
+        """The groups that this run moves: its undo leaves the others."""
         self._late: Blocker | None = None
         """Reason why the undo can't come to its end."""
 
