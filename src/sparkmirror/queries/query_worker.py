@@ -21,6 +21,7 @@ from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError, TransformFailed
 from sparkmirror.events import Event
+from sparkmirror.exact.durable.claims import TargetPartition
 from sparkmirror.exact.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.exact.durable.query_places import QueryPlaces, plans_topic
 from sparkmirror.exact.position.cause import Cause, cause_of_loss
@@ -215,7 +216,8 @@ class QueryWorker:
                 ranges, losses = present(begun, there, self._flow.loss)
                 absent = self._demand_topics(newest, there, source)
                 self._note(logs.lost.values(), ledger)
-                gone = [*gone_records(begun, there, losses), *self._copies_left(absent, newest, target)]
+                reached = partial(self._reached, newest, plans)
+                gone = [*gone_records(begun, there, losses, reached), *self._copies_left(absent, newest, target)]
                 parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
                 try:
                     written = self._write(writer, parts, options, newest, topics, gone, disowned, ledger)
@@ -281,6 +283,11 @@ class QueryWorker:
             for at, name in names.items()
             if not topics[name].error and topics[name].topic_id.hex() == batch.ranges[at].target_id
         ]
+
+    @staticmethod
+    def _reached(batch: PlannedBatch, plans: PlanLog, target: TargetPartition) -> int:
+        places = plans.last_places(target, batch.number)
+        return 0 if places is None else places.progress.downstream
 
     @staticmethod
     def _known(gone: GoneRecords, ledger: LossLedger) -> list[Loss]:
