@@ -308,3 +308,33 @@ def test_a_record_before_one_that_is_kept_is_not_the_compacted_one() -> None:
     query.compacted = {5}
     with pytest.raises(RowsChanged):
         query.attempt()
+
+
+@pytest.mark.parametrize(
+    ("copied", "start", "dropped", "keys"), [(END, 10, {10}, 1), (9, 6, {6, 7, 8, 9, 10}, 1), (9, 6, {7}, 2)]
+)
+def test_a_compacted_source_that_lost_its_first_records_too(
+    copied: int, start: int, dropped: set[int], keys: int
+) -> None:
+    """`compact,delete`: rows are gone for either reason."""
+    query = Query(range(END), keys)
+    if copied < END:
+        with pytest.raises(Died):
+            query.attempt(copied)
+    else:
+        query.attempt()
+    query.start, query.compacted = start, dropped
+    query.attempt()
+    assert query.sink.log == [*range(copied), *(at for at in range(copied, END) if at not in dropped)]
+    assert query.ledger == {}
+
+
+@pytest.mark.parametrize("dropped", [{7}, {6, 7}])
+def test_equal_records_of_a_compacted_source_are_not_told_apart(dropped: set[int]) -> None:
+    query = Query(range(END), keys=1, value=same)
+    with pytest.raises(Died):
+        query.attempt(9)
+    query.start, query.compacted = 6, dropped
+    with pytest.raises(RowsInDoubt):
+        query.attempt()
+    assert (query.sink.log, query.told) == ([*range(9)], [])

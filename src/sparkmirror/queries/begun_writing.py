@@ -95,7 +95,7 @@ class BegunWriter:
         self._tell([each for each in gone if each.target in told], counts)
         for each in gone:
             most = each.most - begun.lost.get(each.target, 0)
-            most = min(compacted.get(each.target, most), counts.get(each.target, 0))
+            most = min(most + compacted.get(each.target, 0), counts.get(each.target, 0))
             leaves[each.target] = GoneRows(most, each.target in told, each.target in compacted)
         appended = writer.write(rows, batch, leaves)
         held = {(each.topic, each.partition) for each in appended if each.is_held}
