@@ -86,7 +86,10 @@ class BegunWriter:
             return writer.write(rows, batch, leaves)
         if gone and not begun.is_exact:
             if begun.halts:
-                raise RowsChanged("an earlier attempt may have copied some of the records that are gone")
+                topic, partition = gone[0].target
+                raise RowsChanged(
+                    f"{topic}-{partition}: an earlier attempt may have copied some of the records that are gone"
+                )
             appended = writer.write(rows, batch)  # rows of records that are gone would be left over
             self._tell(gone, {})
             return appended

@@ -5,7 +5,7 @@ An earlier attempt may have copied some of the records: only the others are lost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.config import LossPolicy
@@ -131,3 +131,13 @@ def gone_records(
             )
         )
     return gone
+
+
+def doubtful(refused: TopicPartition | None, gone: Sequence[GoneRecords], copies: Container[str]) -> GoneRecords | None:
+    """Return the gone records for which rows of a target partition are refused.
+
+    A partition of a copy has its own; rows of any records may be in another topic.
+    """
+    if refused is not None and refused[0] not in copies:
+        return gone[0] if gone else None
+    return next((each for each in gone if each.target == refused), None)

@@ -41,7 +41,7 @@ from sparkmirror.mirror.sync.topics import MirroredTopic
 from sparkmirror.pump.copies import wanted_codec
 from sparkmirror.pump.retry import Retry
 from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter
-from sparkmirror.queries.gone_records import GoneRecords, gone_records
+from sparkmirror.queries.gone_records import GoneRecords, doubtful, gone_records
 from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
@@ -249,14 +249,14 @@ class QueryWorker:
         Since then the source took back the records, or the target lost earlier records; or records of the source are
         gone, and the rows don't tell their records.
         """
+        copies = {route.target_topic for route in self._routes(self._topics())}
         if disowned:
             self._note(disowned, ledger)
             cause, words, target = cause_of_loss(disowned[0].kind), disowned[0].words, disowned[0].target_topic
-        elif gone:
-            cause, words, target = Cause.EXPIRED, gone[0].in_doubt, gone[0].target[0]
+        elif (blamed := doubtful(error.place, gone, copies)) is not None:
+            cause, words, target = Cause.EXPIRED, f"{error}; {blamed.in_doubt}", blamed.target[0]
         else:
             return error
-        copies = {route.target_topic for route in self._routes(self._topics())}
         written = copies | set(writer.topics(MicroBatch(self._id, batch.number)))
         remedy = f"{target} is deleted, which is"
         if written - copies:
