@@ -29,6 +29,7 @@ from sparkmirror.queries.gone_records import GoneRecords
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch, PlannedRange
 from sparkmirror.queries.query_worker import QueryHalted, QueryWorker, WrittenBatch
 from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog
+from sparkmirror.sink.order import AppendedRange
 from sparkmirror.source.source_logs import SourceLogs
 
 
@@ -168,6 +169,8 @@ BEGUN = PlannedBatch(7, {("t", 0): PlannedRange(100, 1000, SOURCE_ID.hex(), TARG
 def a_worker() -> QueryWorker:
     worker = QueryWorker.__new__(QueryWorker)
     worker.name, side = "q", ClusterConfig(alias="A", bootstrap_servers=("a:1",))
+    rules = SimpleNamespace(remote_name=lambda topic: f"A.{topic}")
+    worker.driver = SimpleNamespace(topics=SimpleNamespace(rules=rules))  # type: ignore[assignment]
     worker._flow = FlowConfig(source=side, target=side.model_copy(update={"alias": "B"}))  # noqa: SLF001
     return worker
 
@@ -208,6 +211,19 @@ def test_what_was_planned_of_a_topic_that_is_gone_is_not_copied(comes_back: bool
     assert (places.target, places.batch, places.upstream_end, places.runs) == ((TARGET_ID, 0), 7, 100, ())
     plans.last_places = lambda target, before: places
     assert plans.reached(BEGUN).ranges["t", 0].end == 100
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_the_copied_records_of_a_topic_that_is_gone_count(comes_back: bool) -> None:
+    """Their places aren't known, but that they are at the target."""
+    other = QueriedLog(PartitionPair("t", "A.t", 0), (b"3" * 16).hex(), 0, 50, 1 << 60, TARGET_ID, 100)
+    plans: Any = PlanLog.__new__(PlanLog)
+    plans.last_places = lambda target, before: None
+    copied = AppendedRange("A.t", 0, records=40, first_offset=60, last_offset=99, gone=40)
+    written = WrittenBatch(appended={("A.t", 0): copied}, runs={("A.t", 0): b""}, keeps_places=True)
+    there = {("t", 0): other} if comes_back else {}
+    (places,) = a_worker()._places(BEGUN, BEGUN, there, written, plans)  # noqa: SLF001
+    assert (places.upstream_end, places.downstream, places.runs, places.is_known) == (140, 60, (), False)
 
 
 def halted_by(

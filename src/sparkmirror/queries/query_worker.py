@@ -460,11 +460,14 @@ class QueryWorker:
                 continue
             target = bytes.fromhex(each.target_id), at[1]
             before = plans.last_places(target, batch.number)
-            appended = written.appended.get(log.route.target) if log else None
+            copy = log.route.target if log else (self.driver.topics.rules.remote_name(at[0]), at[1])
+            appended = written.appended.get(copy)
+            if log is None and appended is not None and not appended.gone:
+                appended = None  # these are other topics' records
             # Of a topic that is gone, or is another one since, only an earlier attempt has copied records.
             known_to = each.begin + (0 if appended is None else appended.gone)
             copied = each if log and log.topic_id == each.topic_id else each.up_to(known_to)
-            told = written.runs.get(log.route.target, b"") if log and appended is not None else b""
+            told = written.runs.get(copy, b"") if appended is not None else b""
             end = 0 if before is None else before.progress.downstream
             is_known = written.keeps_places and (before is None or before.is_known)
             if appended is not None:
