@@ -329,6 +329,16 @@ def test_a_compacted_source_that_lost_its_first_records_too(
     assert query.ledger == {}
 
 
+def test_equal_records_of_a_source_that_only_compacts_halt_with_the_remedy() -> None:
+    query = Query(range(END), keys=1, value=same)
+    with pytest.raises(Died):
+        query.attempt(9)
+    query.compacted = set(range(4))
+    with pytest.raises(RowsInDoubt, match="delete the topic at the target to have it copied again"):
+        query.attempt()
+    assert (query.sink.log, query.told) == ([*range(9)], [])
+
+
 @pytest.mark.parametrize("dropped", [{7}, {6, 7}])
 def test_equal_records_of_a_compacted_source_are_not_told_apart(dropped: set[int]) -> None:
     query = Query(range(END), keys=1, value=same)
