@@ -43,6 +43,7 @@ from sparkmirror.veil import VEIL
 _TRANSFORM_FAILED = re.compile(
     r"^transforms\.(.+?): the record of (.+?)(?: at offset (\d+))? can't be transformed: (.*)", re.DOTALL
 )
+_PLACE = re.compile(r"([\w.-]+)-(\d+): ")
 
 
 class SparkMirrorError(Exception):
@@ -208,6 +209,15 @@ class RowsChanged(SparkMirrorError):
     """The attempts of a micro-batch have different rows, so that none can be exact."""
 
     exit_code = 1
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """The target partition with which the message begins, if with one.
+
+        From a task only the message reaches the driver.
+        """
+        named = _PLACE.match(str(self))
+        return None if named is None else (named[1], int(named[2]))
 
 
 class RowsInDoubt(RowsChanged):

@@ -29,6 +29,8 @@ from sparkmirror.sink.source_offsets import packed, read_runs
 from sparkmirror.sink.writing import BatchWriter
 
 END = 12
+FLOOR = 100
+"""Records that earlier micro-batches have at the target."""
 TARGET = ("A.t", 0)
 ID, TARGET_ID = "0a" * 16, b"\1" * 16
 BATCH = PlannedBatch(7, {("t", 0): PlannedRange(0, END, ID, TARGET_ID.hex())})
@@ -96,6 +98,10 @@ class Sink:
             self.log.append(offsets[id(line.waiting.pop(0).columns)])
 
 
+def logged(topic_id: str, start: int, target_end: int) -> QueriedLog:
+    return QueriedLog(PartitionPair("t", "A.t", 0), topic_id, start, 50, NO_END, TARGET_ID, target_end)
+
+
 class Query:
     """A query over one partition, that dies as the model has it."""
 
@@ -113,10 +119,10 @@ class Query:
 
     def attempt(self, dies_after: int = NO_END, *, is_exact: bool = True) -> tuple[BegunBatch, list[AppendedRange]]:
         self.sink.left = dies_after
-        log = QueriedLog(PartitionPair("t", "A.t", 0), ID, self.start, 50, NO_END, TARGET_ID, len(self.sink.log))
+        log = logged(ID, self.start, FLOOR + len(self.sink.log))
         ranges, losses = present(BATCH, {("t", 0): log}, self.policy)
         rows = [at for at in self.kept if at >= self.start and at not in self.compacted] if ranges else None
-        gone = gone_records(BATCH, {("t", 0): log}, losses)
+        gone = gone_records(BATCH, {("t", 0): log}, losses, lambda _: FLOOR)
         compacted = {TARGET: END - self.start} if self.compacted else {}
         micro, is_begun = MicroBatch("q", 7), bool(gone) and self.sink.is_begun(MicroBatch("q", 7))
         halts = any(each.halts(self.policy) for each in gone)
@@ -163,6 +169,19 @@ def test_each_record_is_at_the_target_once_or_lost_or_nothing_is_written(
     assert set(kept) <= set(copied) | set(query.told), "none is missing in silence"
     if keeps_all:
         assert not set(copied) & set(query.told), "none is told as lost that is there"
+
+
+@pytest.mark.parametrize(("topic_id", "downstream"), [("0b" * 16, 105), (ID, 98)], ids=["other topic", "cut log"])
+def test_a_loss_of_other_records_at_the_same_offsets_hides_none(topic_id: str, downstream: int) -> None:
+    query = Query(range(END))
+    earlier = logged(topic_id, 5, downstream).expired(0, 5, query.policy)
+    query.ledger[earlier.key] = earlier
+    with pytest.raises(Died):
+        query.attempt(2)
+    query.start = 5
+    query.attempt()
+    assert query.sink.log == [0, 1, *range(5, END)]
+    assert [(loss.first, loss.end) for loss in query.ledger.values() if loss != earlier] == [(2, 5)]
 
 
 def two_in_turn(offset: int) -> int:
@@ -289,3 +308,43 @@ def test_a_record_before_one_that_is_kept_is_not_the_compacted_one() -> None:
     query.compacted = {5}
     with pytest.raises(RowsChanged):
         query.attempt()
+
+
+@pytest.mark.parametrize(
+    ("copied", "start", "dropped", "keys"), [(END, 10, {10}, 1), (9, 6, {6, 7, 8, 9, 10}, 1), (9, 6, {7}, 2)]
+)
+def test_a_compacted_source_that_lost_its_first_records_too(
+    copied: int, start: int, dropped: set[int], keys: int
+) -> None:
+    """`compact,delete`: rows are gone for either reason."""
+    query = Query(range(END), keys)
+    if copied < END:
+        with pytest.raises(Died):
+            query.attempt(copied)
+    else:
+        query.attempt()
+    query.start, query.compacted = start, dropped
+    query.attempt()
+    assert query.sink.log == [*range(copied), *(at for at in range(copied, END) if at not in dropped)]
+    assert query.ledger == {}
+
+
+def test_equal_records_of_a_source_that_only_compacts_halt_with_the_remedy() -> None:
+    query = Query(range(END), keys=1, value=same)
+    with pytest.raises(Died):
+        query.attempt(9)
+    query.compacted = set(range(4))
+    with pytest.raises(RowsInDoubt, match="delete the topic at the target to have it copied again"):
+        query.attempt()
+    assert (query.sink.log, query.told) == ([*range(9)], [])
+
+
+@pytest.mark.parametrize("dropped", [{7}, {6, 7}])
+def test_equal_records_of_a_compacted_source_are_not_told_apart(dropped: set[int]) -> None:
+    query = Query(range(END), keys=1, value=same)
+    with pytest.raises(Died):
+        query.attempt(9)
+    query.start, query.compacted = 6, dropped
+    with pytest.raises(RowsInDoubt):
+        query.attempt()
+    assert (query.sink.log, query.told) == ([*range(9)], [])

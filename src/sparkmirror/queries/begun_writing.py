@@ -74,7 +74,12 @@ class BegunWriter:
                     f"{error}; or a compacted source topic has dropped records since then: delete the topic at the "
                     "target to have it copied again"
                 ) from error
+        try:
             return self._write(rows, begun, begun.compacted)
+        except RowsInDoubt as error:
+            if begun.gone:
+                raise
+            raise RowsInDoubt(f"{error}; delete the topic at the target to have it copied again") from error
 
     def _write(
         self, rows: DataFrame | None, begun: BegunBatch, compacted: Mapping[TopicPartition, int]
@@ -86,7 +91,10 @@ class BegunWriter:
             return writer.write(rows, batch, leaves)
         if gone and not begun.is_exact:
             if begun.halts:
-                raise RowsChanged("an earlier attempt may have copied some of the records that are gone")
+                topic, partition = gone[0].target
+                raise RowsChanged(
+                    f"{topic}-{partition}: an earlier attempt may have copied some of the records that are gone"
+                )
             appended = writer.write(rows, batch)  # rows of records that are gone would be left over
             self._tell(gone, {})
             return appended
@@ -95,7 +103,7 @@ class BegunWriter:
         self._tell([each for each in gone if each.target in told], counts)
         for each in gone:
             most = each.most - begun.lost.get(each.target, 0)
-            most = min(compacted.get(each.target, most), counts.get(each.target, 0))
+            most = min(most + compacted.get(each.target, 0), counts.get(each.target, 0))
             leaves[each.target] = GoneRows(most, each.target in told, each.target in compacted)
         appended = writer.write(rows, batch, leaves)
         held = {(each.topic, each.partition) for each in appended if each.is_held}
