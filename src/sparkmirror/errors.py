@@ -20,6 +20,7 @@
     ├── HookRefused            a hook said no, or nothing in time (migrate)    exit 1
     ├── TransformFailed        a transform can't take a record                  exit 1
     ├── RowsChanged            a batch's attempts have different rows           exit 1
+    │   └── RowsInDoubt        equal rows hide which of them are copied         exit 1
     ├── AttemptFenced          a newer batch of the query has begun             exit 1
     └── ClusterTrouble         a broker does not serve a request now            exit 3
                                (also a `ConnectionError`; wire, cluster, position)
@@ -42,6 +43,7 @@ from sparkmirror.veil import VEIL
 _TRANSFORM_FAILED = re.compile(
     r"^transforms\.(.+?): the record of (.+?)(?: at offset (\d+))? can't be transformed: (.*)", re.DOTALL
 )
+_PLACE = re.compile(r"([\w.-]+)-(\d+): ")
 
 
 class SparkMirrorError(Exception):
@@ -205,6 +207,21 @@ class TransformFailed(SparkMirrorError):
 
 class RowsChanged(SparkMirrorError):
     """The attempts of a micro-batch have different rows, so that none can be exact."""
+
+    exit_code = 1
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """The target partition with which the message begins, if with one.
+
+        From a task only the message reaches the driver.
+        """
+        named = _PLACE.match(str(self))
+        return None if named is None else (named[1], int(named[2]))
+
+
+class RowsInDoubt(RowsChanged):
+    """Equal rows hide which of a micro-batch's records an earlier attempt appended."""
 
     exit_code = 1
 

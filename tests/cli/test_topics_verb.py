@@ -94,3 +94,14 @@ def test_late_records_that_stay_at_the_source_are_told(monkeypatch: pytest.Monke
         "A->B: orders: what came later up to here stays at the source (partition: offset 0: 9)",
         "A->B: payments was created again at the source, so nothing is accepted: topics undo copies it",
     ]
+
+
+def test_undo_is_no_advice_after_a_flows_turn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It would be refused."""
+    said = (Moved("orders", {0: 7}, 0, {}, recreated=True),)
+    monkeypatch.setattr(verb, "say_moved", lambda *_: iter(said))
+    command = ["topics", "done", file_of(tmp_path, FILE + TURNS), "--topics", ".*", "--flow", "A->B"]
+    assert CliRunner().invoke(app, command).stdout.splitlines() == [
+        "A->B: orders was created again at the source, so nothing is accepted; nor is it copied, as it is not the"
+        " flow's turn",
+    ]

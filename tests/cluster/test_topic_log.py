@@ -185,6 +185,15 @@ def test_what_is_refused_for_good_keeps_nothing_from_being_tried_again(cluster: 
     assert sent == [(0, 2), (1, 3), (3,)]
 
 
+def test_the_partitions_that_a_leader_or_none_keeps_away_are_told(cluster: PlayedCluster, log: TopicLog) -> None:
+    cluster.leaderless = {2, 3}
+    assert [log.led_alike(partition) for partition in range(4)] == [{0}, {1}, {2, 3}, {2, 3}]
+    cluster.leaderless = set()
+    assert log.led_alike(3) == {2, 3}, "as of the last look"
+    log.look_again()
+    assert log.led_alike(3) == {1, 3}
+
+
 def test_a_partition_without_a_leader_fails_alone(cluster: PlayedCluster, log: TopicLog) -> None:
     cluster.leaderless = {2}
     appended = log.append_all({partition: ENTRY for partition in range(4)})

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from tests.support.cut_log import Topic, View
+from tests.support.cut_log import EACH, HERE, TOPIC_ID, Topic, View, claim, known
 
 from sparkmirror.exact.durable.claim_log import KEPT_CLAIMS, ClaimLog, in_safe_order
 from sparkmirror.exact.durable.claims import (
-    AnnouncedBatch,
     Claim,
     Homes,
     Retracted,
@@ -28,38 +27,8 @@ from sparkmirror.kafka.cluster.list_offsets import ListedOffset
 from sparkmirror.kafka.cluster.topic_log import LogCut, LogEntry, LogPlace, LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.fetch_session import FetchedPartition
-from sparkmirror.kafka.wire.splice import Run
 
-TOPIC_ID = b"t" * 16
-HERE = TOPIC_ID, 7
-EACH = 15
-"""Records of each claim."""
 PLACED_APART = next(p for p in range(99) if home_partition(TOPIC_ID, p, 8) != home_partition(TOPIC_ID, p, 16))
-
-
-def claim(number: int, partition: int = 7, *, confirmed: bool = False, heals: bool = False) -> Claim:
-    """The claims of a partition, in order: there is a gap between any two."""
-    sequence = number * EACH
-    return Claim(
-        target_topic_id=TOPIC_ID,
-        partition=partition,
-        sequence=sequence,
-        incarnation=number + 1,
-        producer_id=4000,
-        producer_epoch=0,
-        source_topic_id=b"s" * 16,
-        source_leader_epoch=0,
-        downstream=sequence,
-        runs=(Run(20 * number, EACH),),
-        batches=(AnnouncedBatch(EACH, 3, 99, 1000, 1014),),
-        confirmed=confirmed,
-        heals=heals,
-    )
-
-
-def known(log: ClaimLog) -> list[Claim]:
-    log.refresh([HERE])
-    return list(log.claims(*HERE))
 
 
 @pytest.fixture

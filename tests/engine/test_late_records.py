@@ -144,9 +144,10 @@ def test_what_was_copied_behind_the_end_is_told_apart_from_what_is_not() -> None
         assert done.late_offsets(at_source(15, 27)) == [LateOffsets("orders", 0, 3, 2), LateOffsets("orders", 1, 0, 7)]
         assert tuple(each.line for each in done.late_offsets(at_source(15, 27))) == (
             "orders-0: 5 offsets came to the source after its writers had moved: 3 were copied or passed over before "
-            "the pump heard of that, 2 are not copied: sparkmirror topics undo copies them, topics done accepts them",
+            "the pump heard of that, 2 are not copied: sparkmirror topics undo copies them unless a migration has "
+            "moved the topic, topics done accepts them",
             "orders-1: 7 offsets came to the source after its writers had moved, and are not copied: "
-            "sparkmirror topics undo copies them, topics done accepts them",
+            "sparkmirror topics undo copies them unless a migration has moved the topic, topics done accepts them",
         )
         assert tuple(each.line for each in done.late_offsets(at_source(13, 20))) == (
             "orders-0: 3 offsets came to the source after its writers had moved, and were copied or passed over before "

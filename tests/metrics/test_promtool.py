@@ -17,7 +17,7 @@ from sparkmirror.look.metrics.collector import MirrorCollector
 
 def promtool(*words: str, given: bytes = b"", directory: Path = PROMETHEUS) -> subprocess.CompletedProcess[bytes]:
     program = installed("promtool")
-    return subprocess.run([program, *words], cwd=directory, input=given, capture_output=True, timeout=60, check=False)
+    return subprocess.run([program, *words], cwd=directory, input=given, capture_output=True, timeout=600, check=False)
 
 
 @pytest.mark.parametrize(

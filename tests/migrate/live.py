@@ -193,6 +193,7 @@ def _words(control: TopicLog) -> tuple[object, ...]:
     words = MigrationWords(control)
     fences = dict(words.read())
     state = words.state
+    fences |= {f"there:{key}": acls for key, acls in MigrationWords(control, there=True).read().items()}
     return fences, words.closed, words.stopped, words.own, state.done, state.turns
 
 

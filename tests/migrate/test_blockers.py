@@ -54,6 +54,9 @@ _RENAMED = _said(_NO_FLOW_BACK, SOURCE, copy="A.orders")
 _IMPOSSIBLE = FenceSeen(
     writers=FENCES["open"].writers, impossible="`ALLOW WRITE User:*`: it would hold the mirror, too"
 )
+_ONE_WAY = seen(here=topic(_FULL, "closed"), there=topic({0: 0, 1: 0}), forth=replace(WORDS["all"], copy="A.orders"))
+_ONE_WAY = replace(_ONE_WAY, flows={SOURCE: _ONE_WAY.flows[SOURCE]})
+"""Renamed copies that have moved, with nothing that flows back; nobody has written at the target."""
 _SHUT = FenceSeen(impossible="no ACL allows WRITE", shut=True)
 _ARMED = seen(here=topic(_FULL, "closed"), there=topic(_FULL), forth=WORDS["all"], back=turned(WORDS["none"]))
 _DRAINED = seen(here=topic(_FULL, "closed"), there=topic(_FULL), forth=turned(WORDS["all"]))
@@ -78,6 +81,10 @@ _PRODUCERS = [
     (_DRAINED, TARGET, []),
     (_RENAMED, TARGET, []),
     (_NO_FLOW, TARGET, ["no-flow"]),
+    (_ONE_WAY, SOURCE, []),
+    (_at(_ONE_WAY, TARGET, ends=_MORE), SOURCE, ["no-flow"]),
+    (_at(_ONE_WAY, TARGET, fence=_IMPOSSIBLE), SOURCE, ["fence-complete"]),
+    (_at(_ONE_WAY, TARGET, fence=_SHUT), SOURCE, []),
     (_NO_FLOW_BACK, SOURCE, []),
     (_NO_FLOW_BACK, TARGET, ["reverse-flow-ready"]),
     (_at(_ARMED, TARGET, fence=_SHUT), SOURCE, []),  # nobody has been let in yet: nobody is to be denied

@@ -191,7 +191,8 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ),
     ("open-transactions", WARN, "payments-tx", changed_topic(A, open_transactions=("payments-tx",))),
     ("written-early", WARN, "offsets 3 to 7", changed_word(B, foreign=("offsets 3 to 7 are no copies",))),
-    ("leaking", WARN, "3 offsets of orders", both(MOVED, changed_topic(A, ends={0: 13}))),
+    ("written-early", WARN, "orders at A: offset 11", both(MOVED, changed_word(B, foreign=("offset 11 is no copy",)))),
+    ("leaking", WARN, "3 offsets of orders", renamed_copies(both(MOVED, changed_topic(A, ends={0: 13})))),
     ("target-records", WARN, "offset 4 is no copy", changed_word(A, foreign=("offset 4 is no copy",))),
     (
         "target-records",
@@ -265,6 +266,8 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
     ("groups-left-out", WARN, "no members now", reader(active=False)),
     ("groups-left-out", FAIL, "groups.exclude leaves it out", reader(group="connect-s3", excluded=True)),
     ("groups-left-out", UNKNOWN, "offsets of group other at A can't be read: GROUP_AUTHORIZATION_FAILED", unread()),
+    ("groups-left-out", UNKNOWN, "A lists no group that sparkmirror's principal may not DESCRIBE", operations("ALTER")),
+    ("share-groups", UNKNOWN, "A lists no group that sparkmirror's principal may not DESCRIBE", operations("ALTER")),
     ("share-groups", UNKNOWN, "offsets of group other at A can't be read: GROUP_AUTHORIZATION_FAILED", unread(SHARE)),
     ("share-groups", WARN, "is a share group", reader(share=True)),
     (
@@ -353,6 +356,35 @@ def test_after_a_move_the_way_back_is_checked() -> None:
     seen = both(MOVED, verified(flow="B->A"))(facts())
     assert found(seen) == {}
     assert found(changed_flow(B, at_work=False)(seen))["mirror-down"] == (FAIL, "no mirror works on B->A")
+
+
+def test_copies_at_the_side_that_was_left_are_no_stragglers() -> None:
+    seen = both(MOVED, verified(flow="B->A"))
+    assert found(changed_topic(A, ends={0: 12})(seen(facts()))) == {}
+    told = found(changed_word(B, foreign=("offset 11 is no copy",))(seen(facts())))
+    assert told == {"written-early": (WARN, "orders at A: offset 11 is no copy")}
+
+
+def test_accepted_stragglers_of_renamed_copies_are_told_no_more() -> None:
+    late = renamed_copies(both(MOVED, changed_topic(A, ends={0: 13})))
+    assert found(late(facts()))["leaking"][1].startswith("3 offsets of orders were written at A")
+    accepted = both(late, changed_word(A, accepted={0: 12}))
+    assert found(accepted(facts()))["leaking"][1].startswith("1 offsets of orders were written at A")
+    assert "leaking" not in found(both(late, changed_word(A, accepted={0: 13}))(facts()))
+
+
+def test_without_an_answer_on_rights_groups_are_taken_as_listed() -> None:
+    untold = changed_probe(A, lambda probe: setattr(probe.source, "operations", None))
+    assert not {"groups-left-out", "share-groups"} & found(untold(facts())).keys()
+
+
+def test_groups_are_listed_in_full_at_the_side_that_a_set_leaves() -> None:
+    def there(probe: FlowProbe) -> None:
+        probe.target.operations = frozenset({"ALTER"})
+
+    assert "groups-left-out" not in found(changed_probe(A, there)(facts()))
+    told = results(both(MOVED, changed_probe(A, there))(facts()))["groups-left-out"]
+    assert (told.verdict, told.remedy) == (UNKNOWN, "grant sparkmirror's principal DESCRIBE on the cluster B")
 
 
 def test_complete_sets_are_left_out() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import pydantic
 import pytest
 import yaml
 from tools.migration_schema import text
@@ -207,6 +208,7 @@ def _tree(content: str) -> Any:
     return yaml.safe_load(content)
 
 
+@pytest.mark.skipif(pydantic.VERSION.startswith("2.10."), reason="the oldest pydantic puts the same schema otherwise")
 def test_the_published_schema_is_up_to_date() -> None:
     """`python -m tools.migration_schema > docs/migration-1.json` writes it."""
     assert PAGE.read_text("utf-8") == text()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import subprocess
+import tempfile
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -114,6 +119,37 @@ def test_a_commands_answer_goes_to_terminals_alone() -> None:
     refused = refusal(Hook(run="echo the board says no; exit 3"))
     assert "exit code 3: the board says no" in str(refused)
     assert refused.for_evidence == "hook echo: exit code 3"
+
+
+def without_a_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+
+
+def with_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b"))
+
+
+def without_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fork(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(subprocess, "Popen", fork)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "why"),
+    [
+        (without_a_directory, errno.ENOENT),
+        (with_a_full_disk, errno.ENOSPC),
+        (without_a_process, errno.EAGAIN),
+    ],
+)
+def test_a_command_that_cant_be_run_is_a_refusal(
+    monkeypatch: pytest.MonkeyPatch, lacks: Callable[[pytest.MonkeyPatch], None], why: int
+) -> None:
+    """A switch is undone then; an error that nobody knows would leave its producers denied."""
+    lacks(monkeypatch)
+    assert refusal(Hook(run="true")).for_evidence == f"hook true: can't be run: {os.strerror(why)}"
 
 
 def test_a_command_that_leaves_a_child_running_has_ended(tmp_path: Path) -> None:

@@ -46,8 +46,7 @@ class Writes:
 def made(monkeypatch: pytest.MonkeyPatch, writes: Writes, named: str) -> RealHands:
     monkeypatch.setattr(hands, "PairObserver", lambda *_: None)
     monkeypatch.setattr(hands, "not_there", lambda _, acls: list(acls))
-    words: Any = SimpleNamespace(read=dict)
-    pair: Any = SimpleNamespace(named={SOURCE: named}, clients={SOURCE: None}, words={SOURCE: words})
+    pair: Any = SimpleNamespace(named={SOURCE: named}, clients={SOURCE: None}, denials=lambda _: {})
     return RealHands(file(), pair, writes)  # type: ignore[arg-type]
 
 

@@ -26,7 +26,7 @@ from sparkmirror.migrate.file import Set
 from sparkmirror.migrate.observation import Observation, Side, TopicSeen, WordSeen
 from sparkmirror.migrate.observe import PairObserver
 from sparkmirror.migrate.phase import GroupPhase, Phase
-from sparkmirror.pump.messages.control import ControlState, TurnStart
+from sparkmirror.pump.messages.control import AcceptedLate, ControlState, DoneTopic, TurnStart
 
 _FULL, _MORE = {0: 100, 1: 50}, {0: 103, 1: 50}
 
@@ -303,3 +303,19 @@ def test_what_was_said_of_a_topic_outlives_the_topic(closed: bool) -> None:
     forth, back = (observer._word(side, None, "orders", {}) for side in (SOURCE, TARGET))  # noqa: SLF001
     assert (forth.closed, forth.stopped, back.begun) == (closed, closed, True)
     assert phase.live_side(seen(forth=forth, back=back), "orders") is TARGET
+
+
+def test_late_records_that_the_operator_accepts_are_seen() -> None:
+    """By both words: on the topic's end, and after the flow's turn; each for the topic that is there now."""
+    state = ControlState()
+    state.done["orders"] = DoneTopic(source_topic_id="aa" * 16, ends={0: 10, 1: 10}, accepted={0: 12, 2: 3})
+    state.accepted["orders"] = AcceptedLate(source_topic_id="aa" * 16, ends={0: 11, 1: 14})
+    words = {SOURCE: SimpleNamespace(state=state, stopped=set(), closed=set())}
+    pair: Any = SimpleNamespace(copy_of=lambda _, name: f"A.{name}", words=words)
+    slow: Any = {SOURCE: SimpleNamespace(foreign={})}
+    observer = PairObserver.__new__(PairObserver)
+    observer._pair, observer._slow = pair, slow  # noqa: SLF001 - one part of a look, without clusters
+    there = TopicSeen(name="orders", topic_id="aa" * 16, ends={0: 13, 1: 14, 2: 3})
+    assert observer._word(SOURCE, there, "orders", {}).accepted == {0: 12, 1: 14, 2: 3}  # noqa: SLF001
+    state.accepted["orders"] = AcceptedLate(source_topic_id="bb" * 16, ends={1: 14})
+    assert observer._word(SOURCE, there, "orders", {}).accepted == {0: 12, 1: 0, 2: 3}  # noqa: SLF001

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.arrow.row_columns import RowColumns
 from sparkmirror.config import LossPolicy
-from sparkmirror.errors import RowsChanged
+from sparkmirror.errors import RowsChanged, RowsInDoubt
 from sparkmirror.exact.durable.losses import Loss, LossKind
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.splice import NO_END, Run
@@ -29,6 +29,8 @@ from sparkmirror.sink.source_offsets import packed, read_runs
 from sparkmirror.sink.writing import BatchWriter
 
 END = 12
+FLOOR = 100
+"""Records that earlier micro-batches have at the target."""
 TARGET = ("A.t", 0)
 ID, TARGET_ID = "0a" * 16, b"\1" * 16
 BATCH = PlannedBatch(7, {("t", 0): PlannedRange(0, END, ID, TARGET_ID.hex())})
@@ -38,11 +40,14 @@ class Died(Exception):
     """The attempt ends amid its rows."""
 
 
-def columns(offsets: Sequence[int], keys: int) -> RowColumns:
+Value = Callable[[int], object]
+
+
+def columns(offset: int, keys: int, value: Value) -> RowColumns:
     batch = pa.RecordBatch.from_pydict(
         {
-            "key": pa.array([b"%d" % (offset % keys) for offset in offsets], pa.binary()),
-            "value": pa.array([b"%d" % offset for offset in offsets], pa.binary()),
+            "key": pa.array([b"%d" % (offset % keys)], pa.binary()),
+            "value": pa.array([str(value(offset)).encode()], pa.binary()),
         }
     )
     return RowColumns.of(batch, 0)
@@ -51,11 +56,11 @@ def columns(offsets: Sequence[int], keys: int) -> RowColumns:
 class Sink:
     """A target partition, and attempts that write to it as tasks do."""
 
-    def __init__(self, keys: int = END) -> None:
+    def __init__(self, keys: int = END, value: Value = int) -> None:
         self.log: list[int] = []
         self.left = NO_END
         """Rows until an attempt dies."""
-        self._keys = keys
+        self._keys, self._value = keys, value
 
     def is_begun(self, batch: MicroBatch) -> bool:
         return bool(self.log)
@@ -68,28 +73,40 @@ class Sink:
     ) -> list[AppendedRange]:
         line = PartitionLine(1 << 20, (gone or {}).get(TARGET))
         if self.log:
-            there = [columns([offset], self._keys) for offset in self.log]
+            there = [columns(offset, self._keys, self._value) for offset in self.log]
             line.learn(there, with_time=False, count=len(there), place=(0, len(there) - 1))
+        offsets: dict[int, int] = {}
         for row in rows or []:
-            line.add(RowSelection(columns([row], self._keys), np.array([0], np.int64)))
-            if line.is_due:
-                if not self.left:
-                    raise Died
-                self.left -= 1
-                line.waiting.clear()
-                self.log.append(row)
-        if line.theirs:
-            line.waiting.clear()
-        if line.finish():
-            raise RowsChanged("an earlier attempt had other rows")
+            made = columns(row, self._keys, self._value)
+            offsets[id(made)] = row
+            line.add(RowSelection(made, np.array([0], np.int64)))
+            self._append(line, offsets)
+        line.settle()
+        self._append(line, offsets)
+        left = line.finish()
+        if line.is_in_doubt:
+            raise RowsInDoubt("A.t-0: rows are equal")
+        if left:
+            raise RowsChanged("A.t-0: an earlier attempt had other rows")
         return [AppendedRange(*TARGET, len(self.log), 0, 0, line.earlier, line.gone.total(), line.is_held)]
+
+    def _append(self, line: PartitionLine, offsets: Mapping[int, int]) -> None:
+        while line.is_due:
+            if not self.left:
+                raise Died
+            self.left -= 1
+            self.log.append(offsets[id(line.waiting.pop(0).columns)])
+
+
+def logged(topic_id: str, start: int, target_end: int) -> QueriedLog:
+    return QueriedLog(PartitionPair("t", "A.t", 0), topic_id, start, 50, NO_END, TARGET_ID, target_end)
 
 
 class Query:
     """A query over one partition, that dies as the model has it."""
 
-    def __init__(self, kept: Sequence[int], keys: int = END, policy: str = "continue") -> None:
-        self.sink = Sink(keys)
+    def __init__(self, kept: Sequence[int], keys: int = END, policy: str = "continue", value: Value = int) -> None:
+        self.sink = Sink(keys, value)
         self.kept = kept
         self.start = 0
         self.compacted: set[int] = set()
@@ -102,13 +119,15 @@ class Query:
 
     def attempt(self, dies_after: int = NO_END, *, is_exact: bool = True) -> tuple[BegunBatch, list[AppendedRange]]:
         self.sink.left = dies_after
-        log = QueriedLog(PartitionPair("t", "A.t", 0), ID, self.start, 50, NO_END, TARGET_ID, len(self.sink.log))
+        log = logged(ID, self.start, FLOOR + len(self.sink.log))
         ranges, losses = present(BATCH, {("t", 0): log}, self.policy)
         rows = [at for at in self.kept if at >= self.start and at not in self.compacted] if ranges else None
-        gone = gone_records(BATCH, {("t", 0): log}, losses)
+        gone = gone_records(BATCH, {("t", 0): log}, losses, lambda _: FLOOR)
         compacted = {TARGET: END - self.start} if self.compacted else {}
         micro, is_begun = MicroBatch("q", 7), bool(gone) and self.sink.is_begun(MicroBatch("q", 7))
-        begun = BegunBatch(micro, gone, compacted, is_begun, is_exact, any(each.halts(self.policy) for each in gone))
+        halts = any(each.halts(self.policy) for each in gone)
+        lost = {each.target: each.lost(list(self.ledger.values())) for each in gone}
+        begun = BegunBatch(micro, gone, compacted, is_begun, is_exact, halts, lost)
         writer = BegunWriter(cast("BatchWriter", self.sink), self.tell)
         return begun, writer.write(cast("Any", rows), begun)
 
@@ -120,31 +139,98 @@ class Query:
                 self.ledger[loss.key] = loss
 
 
-@settings(max_examples=400)
+@settings(max_examples=600)
 @given(
     st.sets(st.integers(0, END - 1)),
     st.lists(st.tuples(st.integers(0, END), st.integers(0, 5)), max_size=5),
     st.booleans(),
+    st.integers(1, END),
 )
-def test_each_record_is_at_the_target_once_or_lost(
-    dropped: set[int], deaths: list[tuple[int, int]], keeps_all: bool
+def test_each_record_is_at_the_target_once_or_lost_or_nothing_is_written(
+    dropped: set[int], deaths: list[tuple[int, int]], keeps_all: bool, values: int
 ) -> None:
-    """Attempts die and the log expires between them, again and again."""
+    """Attempts die and the log expires between them, again and again; records may be equal."""
     kept = [offset for offset in range(END) if keeps_all or offset not in dropped]
-    query = Query(kept)
-    for dies_after, expired in deaths:
+    query = Query(kept, keys=1, value=lambda offset: offset % values)
+    for dies_after, expired in [*deaths, (NO_END, 0)]:
+        before = list(query.sink.log)
         try:
             query.attempt(dies_after)
         except Died:
             query.start = min(query.start + expired, 50)
+        except RowsInDoubt:
+            assert query.sink.log == before, "a halt appends nothing"
+            assert query.start
+            return
         else:
             break
-    query.attempt()
     copied = query.sink.log
     assert copied == sorted(set(copied)), "once, and in order"
     assert set(kept) <= set(copied) | set(query.told), "none is missing in silence"
     if keeps_all:
         assert not set(copied) & set(query.told), "none is told as lost that is there"
+
+
+@pytest.mark.parametrize(("topic_id", "downstream"), [("0b" * 16, 105), (ID, 98)], ids=["other topic", "cut log"])
+def test_a_loss_of_other_records_at_the_same_offsets_hides_none(topic_id: str, downstream: int) -> None:
+    query = Query(range(END))
+    earlier = logged(topic_id, 5, downstream).expired(0, 5, query.policy)
+    query.ledger[earlier.key] = earlier
+    with pytest.raises(Died):
+        query.attempt(2)
+    query.start = 5
+    query.attempt()
+    assert query.sink.log == [0, 1, *range(5, END)]
+    assert [(loss.first, loss.end) for loss in query.ledger.values() if loss != earlier] == [(2, 5)]
+
+
+def two_in_turn(offset: int) -> int:
+    return offset % 2
+
+
+def same(offset: int) -> int:
+    return 0
+
+
+def one_again(offset: int) -> int:
+    return 1 if offset == 5 else offset
+
+
+@pytest.mark.parametrize("policy", ["continue", "halt"])
+@pytest.mark.parametrize(
+    ("value", "copied", "start"),
+    [(same, 5, 3), (same, 2, 5), (two_in_turn, 4, 6), (two_in_turn, 6, 4), (one_again, 2, 5)],
+)
+def test_equal_records_that_hide_what_was_copied_are_not_written_behind(
+    value: Value, copied: int, start: int, policy: str
+) -> None:
+    query = Query(range(END), keys=1, policy=policy, value=value)
+    with pytest.raises(Died):
+        query.attempt(copied)
+    query.start = start
+    with pytest.raises(RowsInDoubt):
+        query.attempt()
+    assert (query.sink.log, query.told) == ([*range(copied)], [])
+
+
+def test_order_tells_equal_records_apart() -> None:
+    query = Query(range(END), keys=1, value=lambda offset: 0 if offset in (0, 2) else offset)
+    with pytest.raises(Died):
+        query.attempt(4)
+    query.start = 2
+    query.attempt()
+    assert (query.sink.log, query.told) == ([*range(END)], [])
+
+
+def test_attempts_that_die_behind_a_loss_that_is_told_need_no_halt() -> None:
+    """What is told as lost can't be at the target."""
+    query = Query(range(END))
+    for dies_after, start in ((1, 5), (3, 7), (1, 8)):
+        with pytest.raises(Died):
+            query.attempt(dies_after)
+        query.start = start
+    query.attempt()
+    assert (query.sink.log, query.told) == ([0, *range(5, END)], [1, 2, 3, 4])
 
 
 @pytest.mark.parametrize("start", [5, END, 40])
@@ -222,3 +308,43 @@ def test_a_record_before_one_that_is_kept_is_not_the_compacted_one() -> None:
     query.compacted = {5}
     with pytest.raises(RowsChanged):
         query.attempt()
+
+
+@pytest.mark.parametrize(
+    ("copied", "start", "dropped", "keys"), [(END, 10, {10}, 1), (9, 6, {6, 7, 8, 9, 10}, 1), (9, 6, {7}, 2)]
+)
+def test_a_compacted_source_that_lost_its_first_records_too(
+    copied: int, start: int, dropped: set[int], keys: int
+) -> None:
+    """`compact,delete`: rows are gone for either reason."""
+    query = Query(range(END), keys)
+    if copied < END:
+        with pytest.raises(Died):
+            query.attempt(copied)
+    else:
+        query.attempt()
+    query.start, query.compacted = start, dropped
+    query.attempt()
+    assert query.sink.log == [*range(copied), *(at for at in range(copied, END) if at not in dropped)]
+    assert query.ledger == {}
+
+
+def test_equal_records_of_a_source_that_only_compacts_halt_with_the_remedy() -> None:
+    query = Query(range(END), keys=1, value=same)
+    with pytest.raises(Died):
+        query.attempt(9)
+    query.compacted = set(range(4))
+    with pytest.raises(RowsInDoubt, match="delete the topic at the target to have it copied again"):
+        query.attempt()
+    assert (query.sink.log, query.told) == ([*range(9)], [])
+
+
+@pytest.mark.parametrize("dropped", [{7}, {6, 7}])
+def test_equal_records_of_a_compacted_source_are_not_told_apart(dropped: set[int]) -> None:
+    query = Query(range(END), keys=1, value=same)
+    with pytest.raises(Died):
+        query.attempt(9)
+    query.start, query.compacted = 6, dropped
+    with pytest.raises(RowsInDoubt):
+        query.attempt()
+    assert (query.sink.log, query.told) == ([*range(9)], [])

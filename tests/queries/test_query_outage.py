@@ -11,7 +11,7 @@ import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig, LossPolicy
 from sparkmirror.config.model import TransformQuery
-from sparkmirror.errors import ClusterUnreachable, RecordsGone
+from sparkmirror.errors import ClusterUnreachable, RecordsGone, RowsChanged
 from sparkmirror.exact.durable.losses import Loss, LossLedger
 from sparkmirror.exact.position.cause import Cause
 from sparkmirror.exact.position.loss_detection import LedgerPosition, expired_loss
@@ -25,9 +25,11 @@ from sparkmirror.mirror.engine.queried_topics import QueriedTopics
 from sparkmirror.mirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.pump.retry import PATIENCE_S, Retry
 from sparkmirror.queries import query_worker
+from sparkmirror.queries.gone_records import GoneRecords
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch, PlannedRange
-from sparkmirror.queries.query_worker import QueryWorker, WrittenBatch
+from sparkmirror.queries.query_worker import QueryHalted, QueryWorker, WrittenBatch
 from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog
+from sparkmirror.sink.order import AppendedRange
 from sparkmirror.source.source_logs import SourceLogs
 
 
@@ -167,6 +169,8 @@ BEGUN = PlannedBatch(7, {("t", 0): PlannedRange(100, 1000, SOURCE_ID.hex(), TARG
 def a_worker() -> QueryWorker:
     worker = QueryWorker.__new__(QueryWorker)
     worker.name, side = "q", ClusterConfig(alias="A", bootstrap_servers=("a:1",))
+    rules = SimpleNamespace(remote_name=lambda topic: f"A.{topic}")
+    worker.driver = SimpleNamespace(topics=SimpleNamespace(rules=rules))  # type: ignore[assignment]
     worker._flow = FlowConfig(source=side, target=side.model_copy(update={"alias": "B"}))  # noqa: SLF001
     return worker
 
@@ -207,3 +211,61 @@ def test_what_was_planned_of_a_topic_that_is_gone_is_not_copied(comes_back: bool
     assert (places.target, places.batch, places.upstream_end, places.runs) == ((TARGET_ID, 0), 7, 100, ())
     plans.last_places = lambda target, before: places
     assert plans.reached(BEGUN).ranges["t", 0].end == 100
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_the_copied_records_of_a_topic_that_is_gone_count(comes_back: bool) -> None:
+    """Their places aren't known, but that they are at the target."""
+    other = QueriedLog(PartitionPair("t", "A.t", 0), (b"3" * 16).hex(), 0, 50, 1 << 60, TARGET_ID, 100)
+    plans: Any = PlanLog.__new__(PlanLog)
+    plans.last_places = lambda target, before: None
+    copied = AppendedRange("A.t", 0, records=40, first_offset=60, last_offset=99, gone=40)
+    written = WrittenBatch(appended={("A.t", 0): copied}, runs={("A.t", 0): b""}, keeps_places=True)
+    there = {("t", 0): other} if comes_back else {}
+    (places,) = a_worker()._places(BEGUN, BEGUN, there, written, plans)  # noqa: SLF001
+    assert (places.upstream_end, places.downstream, places.runs, places.is_known) == (140, 60, (), False)
+
+
+def halted_by(
+    monkeypatch: pytest.MonkeyPatch, refused: str, gone: Iterable[str], written: Iterable[str] = ()
+) -> Exception:
+    """Return what a query ends with as a partition's rows are refused; it copies a and b."""
+    worker = a_worker()
+    routes = [PartitionPair(name, f"A.{name}", 0) for name in "ab"]
+    monkeypatch.setattr(worker, "_routes", lambda _: routes)
+    monkeypatch.setattr(worker, "_topics", dict)
+    monkeypatch.setattr(QueryWorker, "_id", "q")
+    records = [
+        GoneRecords(
+            at=route.source,
+            target=route.target,
+            begin=0,
+            end=5,
+            is_all=False,
+            log=QueriedLog(route, SOURCE_ID.hex(), 5, 50, 1 << 60, TARGET_ID, 10),
+            is_expired=True,
+        )
+        for route in routes
+        if route.source_topic in gone
+    ]
+    anything: Any = SimpleNamespace(topics=lambda _: ["A.a", "A.b", *written])
+    error = RowsChanged(f"{refused}: 3 records that an earlier attempt appended are not among this attempt's rows")
+    return worker._halted_by(error, [], records, anything, BEGUN, anything)  # noqa: SLF001
+
+
+def test_a_halt_names_the_partition_whose_rows_were_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever deletes another topic loses records."""
+    ended = halted_by(monkeypatch, "A.b-0", "ab")
+    assert isinstance(ended, QueryHalted)
+    assert str(ended).startswith("A.b-0: 3 records that an earlier attempt appended")
+    assert "offsets 0 to 4 of source b-0 are gone" in str(ended)
+    assert "nothing more is copied until A.b is deleted" in str(ended)
+    assert "A.a" not in str(ended)
+    ended = halted_by(monkeypatch, "all-3", "ab", ["all"])
+    assert "until the flow is stopped, A.a, A.b, all are deleted" in str(ended), "any record's rows may be there"
+
+
+def test_rows_that_changed_where_nothing_is_gone_are_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = halted_by(monkeypatch, "A.b-0", "a")
+    assert isinstance(ended, RowsChanged)
+    assert ended.place == ("A.b", 0)

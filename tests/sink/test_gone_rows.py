@@ -9,7 +9,7 @@ import pytest
 from lab import KafkaCluster
 from test_attempts import Query
 
-from sparkmirror.errors import RowsChanged
+from sparkmirror.errors import RowsChanged, RowsInDoubt
 from sparkmirror.kafka.wire.codecs import Codec
 from sparkmirror.sink.agreement import MicroBatch
 from sparkmirror.sink.appender import TaskAppender
@@ -80,11 +80,14 @@ def test_rows_wait_until_what_is_lost_before_them_is_told(query: Query) -> None:
 
 
 def test_a_row_equal_to_one_that_is_gone_is_refused(query: Query) -> None:
-    """Nothing tells whether it is appended already."""
-    order = query.order(0)
+    """Nothing tells whether it is appended already, but where order does."""
+    order = query.order(0)._replace(gone={(query.topic, 0): GoneRows(2)})
     attempt(order, 0, 1)
-    with pytest.raises(RowsChanged):
-        attempt(order._replace(gone={(query.topic, 0): GoneRows(2)}), 5, 1)
+    with pytest.raises(RowsInDoubt, match="some of the 2 records that an earlier attempt"):
+        attempt(order, 1, 5)
+    assert values(query) == [0, 1]
+    attempt(order, 5, 1)
+    assert values(query) == [0, 1, 1, 5]
 
 
 def test_a_writer_tells_what_is_begun_and_writes_no_rows(query: Query) -> None:

@@ -1,4 +1,7 @@
-"""A segments topic in memory, which elections may cut; each view of it has leaders as known since its last look."""
+"""A segments topic in memory, which elections may cut, and claims for it.
+
+Each view of it has leaders as known since its last look.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,43 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from sparkmirror.config import ClusterConfig
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import AnnouncedBatch, Claim
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import Appending, LogCut, LogEntry, LogPlace, LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.splice import Run
 
 Entry = tuple[bytes, bytes | None]
+
+TOPIC_ID = b"t" * 16
+HERE = TOPIC_ID, 7
+EACH = 15
+"""Records of each claim."""
+
+
+def claim(number: int, partition: int = 7, *, confirmed: bool = False, heals: bool = False) -> Claim:
+    """The claims of a partition, in order: there is a gap between any two."""
+    sequence = number * EACH
+    return Claim(
+        target_topic_id=TOPIC_ID,
+        partition=partition,
+        sequence=sequence,
+        incarnation=number + 1,
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=b"s" * 16,
+        source_leader_epoch=0,
+        downstream=sequence,
+        runs=(Run(20 * number, EACH),),
+        batches=(AnnouncedBatch(EACH, 3, 99, 1000, 1014),),
+        confirmed=confirmed,
+        heals=heals,
+    )
+
+
+def known(log: ClaimLog) -> list[Claim]:
+    log.refresh([HERE])
+    return list(log.claims(*HERE))
 
 
 class Topic:

@@ -48,14 +48,15 @@ def done(
 
     Example: sparkmirror topics done mm2.properties --topics orders.*
     """
-    chosen = chosen_topics(names)
+    chosen, takes_turns = chosen_topics(names), False
     told: list[dict[str, Any]] = []
     try:
         for each in _flows(load(file, clusters, secrets=secrets), flow):
+            takes_turns |= bool(each.turn)
             told.extend({"flow": each.name, **moved._asdict()} for moved in say_moved(each, chosen))
     finally:  # a flow or a topic may fail: what was told before is in force
         if told:
-            _print_done(told, output)
+            _print_done(told, output, takes_turns=takes_turns)
     if not told:
         raise ConfigError("no topic that is copied matches", origin="--topics", key=names)
 
@@ -71,14 +72,16 @@ def _flows(config: MirrorConfig, flow: str | None) -> list[FlowConfig]:
     return flows
 
 
-def _print_done(told: Sequence[Mapping[str, Any]], output: Format) -> None:
+def _print_done(told: Sequence[Mapping[str, Any]], output: Format, *, takes_turns: bool) -> None:
+    """Print notes; a flow that takes turns tells new topics after its turn only."""
     if output is Format.JSON:
         print_json(told)
         return
     for row in told:
         what = f"{row['flow']}: {row['topic']}"
         if row["recreated"]:
-            typer.echo(f"{what} was created again at the source, so nothing is accepted: topics undo copies it")
+            then = "; nor is it copied, as it is not the flow's turn" if takes_turns else ": topics undo copies it"
+            typer.echo(f"{what} was created again at the source, so nothing is accepted{then}")
             continue
         typer.echo(f"{what} is copied up to its end, then left alone (partition: offset {_offsets(row['ends'])})")
         if row["accepted"]:

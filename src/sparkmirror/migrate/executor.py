@@ -16,12 +16,12 @@ from typing import Protocol
 
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.migrate import phase, switch_plan
-from sparkmirror.migrate.actions import Action, Open
+from sparkmirror.migrate.actions import Action, Deny, Open
 from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set, SwitchStep
 from sparkmirror.migrate.hooks import HookRefused, payload, shown
 from sparkmirror.migrate.left_behind import command_back, left_behind
 from sparkmirror.migrate.observation import Observation
-from sparkmirror.migrate.phase import Blocker
+from sparkmirror.migrate.phase import Blocker, Phase
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 POLL_S = 0.05
@@ -92,6 +92,14 @@ class TimeUp(SparkMirrorError):
     exit_code = 4
 
 
+class TooLate(TimeUp):
+    """A blocker has come up during a switch: clients use the side to leave."""
+
+    def __init__(self, blocker: Blocker) -> None:
+        self.blocker = blocker
+        super().__init__(str(blocker))
+
+
 class _Patience:
     """A step's time: what it waits for is told, until its limit."""
 
@@ -139,7 +147,13 @@ class Executor:
         self._unseen = ""
         """An action in words that may have an effect, if nobody has looked since."""
         self._opened = False
-        """True if this run has begun to let producers in at the goal's side."""
+        """True if this run, or one before, may have let producers in at the goal's side."""
+        self._stay = False
+        """True if the producers were at the goal's side before, where an undo leaves them."""
+        self._groups: tuple[str, ...] = ()
+        """The groups that this run moves: its undo leaves the others."""
+        self._late: Blocker | None = None
+        """Reason why the undo can't come to its end."""
 
     def run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
         """Bring a set to a goal.
@@ -166,8 +180,9 @@ class Executor:
         return outcome
 
     def _run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
-        self._people_s, self._opened, self._unseen = 0.0, False, ""
+        self._people_s, self._unseen, self._late = 0.0, "", None
         seen = self._seen = self._hands.look()
+        self._remember(seen, moving_set, goal)
         plan = switch_plan.plan(self._file, seen, moving_set, goal)
         blockers = switch_plan.blockers(self._file, seen, moving_set, goal)
         if not plan and not blockers:
@@ -179,27 +194,50 @@ class Executor:
         # The first line of evidence creates its topic: before clients wait.
         self._note(moving_set, goal, "begins", "; ".join(action.words(seen) for action in plan))
         begun = time.monotonic()
-        seen = self._seen = self._hands.look()
+        self._seen = self._hands.look()
         try:
             self._steps(seen, moving_set, goal)
         except (TimeUp, HookRefused) as error:
             self._tell(StepEvent(kind="undo", words=str(error)))
-            return self._take_back(moving_set, goal, error)
+            outcome = self._take_back(moving_set, goal, error)
+            if isinstance(error, TooLate) and outcome.code is Code.UNDONE:  # as if it had been seen at the begin
+                return replace(outcome, code=Code.BLOCKED, blockers=(error.blocker,))
+            return outcome
         seconds = time.monotonic() - begun - self._people_s
         self._note(moving_set, goal, "done", f"{seconds:.2f} s")
         return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: done", seconds=seconds)
 
-    def _steps(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> None:
-        """Carry the plan out.
+    def _remember(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> None:
+        """Remember for an undo what this run has found at the goal."""
+        alone = {name: moving_set.model_copy(update={"groups": (name,)}) for name in moving_set.groups}
+        consumers = SwitchGoal(Who.CONSUMERS, goal.at)
+        self._groups = tuple(
+            name for name, group in alone.items() if switch_plan.plan(self._file, seen, group, consumers)
+        )
+        live = [topic for topic in moving_set.topics if phase.live_side(seen, topic) is goal.at]
+        self._opened = goal.who is not Who.CONSUMERS and bool(live)
+        self._stay = not self._producers_left(seen, moving_set, goal) or (
+            len(live) == len(moving_set.topics) and all(_never_leaves(seen, topic) for topic in live)
+        )
+
+    def _producers_left(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> tuple[Action, ...]:
+        """Return what is left to do for the goal's producers."""
+        return switch_plan.plan(self._file, seen, moving_set, SwitchGoal(Who.PRODUCERS, goal.at))
+
+    def _steps(self, began: Observation, moving_set: Set, goal: SwitchGoal) -> None:
+        """Carry the plan out; `began` is the look that showed no blockers.
 
         Each step's hooks are asked once, around all of the step's actions.
         """
+        seen = self._seen
         whole = _whole_steps(goal)
         begun: list[SwitchStep] = []
         over: set[SwitchStep] = set()
         number, current = 0, None
         patience = _Patience(moving_set.name, self._file.policies.fence, self._tell)
         while True:
+            if late := switch_plan.too_late(began, seen, moving_set, goal):
+                raise TooLate(late)
             todo = switch_plan.plan(self._file, seen, moving_set, goal)
             left = {*whole, *(each.step for each in todo)} if todo else set()
             ended = [step for step in reversed(begun) if step not in left and step not in over]
@@ -269,36 +307,65 @@ class Executor:
             left += f"; perhaps also: {self._unseen}" if self._unseen else ""
             self._note(moving_set, goal, "stuck", f"{_kept(why)}; the undo: {_kept(error)}; left: {left}")
             words = f"{why}; NOT all is undone: {error}. Left, as last seen: {left}."
-            if goal.who is not Who.CONSUMERS and phase.written_for_good(self._seen, moving_set, goal.at):
+            if self._late or (
+                goal.who is not Who.CONSUMERS
+                and (self._stay or phase.written_for_good(self._seen, moving_set, goal.at))
+            ):
                 words += " The same command continues the switch"
             else:
                 words += f" `{command_back(goal, moving_set)}` continues the undo"
             return SwitchOutcome(code=Code.STUCK, words=f"{moving_set.name}: {words}")
         self._note(moving_set, goal, "undone", _kept(why))
-        what = f"the move of {', '.join(moving_set.groups)}" if goal.who is Who.CONSUMERS else "everything"
-        return SwitchOutcome(code=Code.UNDONE, words=f"{moving_set.name}: {why}; {what} is undone")
+        return SwitchOutcome(code=Code.UNDONE, words=f"{moving_set.name}: {why}; {self._undone(goal)}")
+
+    def _undone(self, goal: SwitchGoal) -> str:
+        """Say what is undone, and what stays."""
+        if goal.who is not Who.CONSUMERS and not self._stay:
+            return "everything is undone"
+        here, told = self._seen.clusters[goal.at].alias, []
+        if goal.who is not Who.PRODUCERS and self._groups:
+            told.append(f"the move of {', '.join(self._groups)} is undone")
+        if goal.who is not Who.CONSUMERS:
+            told.append(f"the producers were at {here} before, and stay")
+        return "; ".join(told)
 
     def _undo(self, moving_set: Set, goal: SwitchGoal) -> None:
         """Bring the set back by the plan for the opposite goal, without the steps' hooks.
 
-        Raises `TimeUp`, and `HookRefused` by the fence's hooks.
+        What was at the goal before this run stays there. Raises `TimeUp`, and `HookRefused` by the fence's hooks.
         """
         policies = self._file.policies
         patience = _Patience("undoing", 2 * (policies.fence + policies.drain), self._tell)
         if goal.who is not Who.PRODUCERS:
-            while refused := _refusal(partial(self._hands.readmit, moving_set, goal)):
+            held = moving_set.model_copy(update={"groups": self._groups})
+            while refused := _refusal(partial(self._hands.readmit, held, goal)):
                 patience.wait(refused)
         if goal.who is Who.CONSUMERS:
+            return
+        if self._stay:
+            seen = self._look(patience)
+            if left := self._producers_left(seen, moving_set, goal):
+                raise TimeUp("still to do: " + "; ".join(action.words(seen) for action in left))
             return
         back = SwitchGoal(Who.PRODUCERS, goal.at.other)
         file = self._file
         if file.fence is Fence.HOOK and not self._opened:
             # The goal's side let no producer in, so the way back needs no command that stops them.
             file = file.model_copy(update={"fence": Fence.NONE})
-        seen, words = self._look(patience), ""
-        while todo := switch_plan.plan(file, seen, moving_set, back, let_in=self._opened):
-            if self._opened and (stuck := phase.written_for_good(seen, moving_set, goal.at)):
-                raise TimeUp(str(stuck))
+        began, words = self._look(patience), ""
+        seen = began
+        if self._opened and (noted := _noted(switch_plan.whole_plan(file, seen, moving_set, back), seen)):
+            words = noted.words(seen)
+            self._tell(StepEvent(kind="undo", words=words))
+            seen, _ = self._act(noted, seen, patience)
+        while True:
+            self._late = switch_plan.too_late(began, seen, moving_set, back) if self._opened else None
+            to = back.opposite if self._late else back
+            todo = switch_plan.plan(file, seen, moving_set, to, let_in=self._opened)
+            if self._late and not todo:
+                raise TooLate(self._late)
+            if not todo:
+                return
             action = todo[0]
             if action.words(seen) != words:
                 words = action.words(seen)
@@ -340,6 +407,20 @@ def _refusal(do: Callable[[], None]) -> str:
 
 def _kept(error: TimeUp | HookRefused) -> str:
     return error.for_evidence if isinstance(error, HookRefused) else str(error)
+
+
+def _noted(plan: Sequence[Action], seen: Observation) -> Action | None:
+    """Return the order to stop producers if it counts as done by its note alone.
+
+    The note may be of the other side's producers: a start that was cut off has left it.
+    """
+    orders = (each for each in plan if isinstance(each, Deny) and each.fence is not Fence.ACL)
+    return next((each for each in orders if each.seen(seen)), None)
+
+
+def _never_leaves(seen: Observation, topic: str) -> bool:
+    """True if no undo takes a topic from its live side: it never came, or for good."""
+    return not phase.has_come(seen, topic) or phase.topic_phase(seen, topic).phase is Phase.COMPLETED
 
 
 def _whole_steps(goal: SwitchGoal) -> tuple[SwitchStep, ...]:

@@ -128,7 +128,7 @@ class RealHands:
     def _deny(self, side: Side, resource: AclResource, name: str, denials: tuple[Acl, ...]) -> None:
         """Add denials, and write down first which of them are this migration's."""
         missing = not_there(self._pair.clients[side], denials)
-        known = self._pair.words[side].read().get(fence_key(resource, name), ())
+        known = self._pair.denials(side).get(fence_key(resource, name), ())
         self._writing.note_fence(side, resource, name, sorted({*known, *missing}))
         self._writing.add_acls(side, missing)
 
@@ -145,9 +145,7 @@ class RealHands:
 
     def _let_in(self, side: Side, resource: AclResource, name: str) -> None:
         """Remove this migration's denials, and then the word on them."""
-        if side not in self._pair.words:
-            return
-        if added := self._pair.words[side].read().get(fence_key(resource, name), ()):
+        if added := self._pair.denials(side).get(fence_key(resource, name), ()):
             self._writing.remove_acls(side, added)
             self._writing.note_fence(side, resource, name, ())
 

@@ -100,27 +100,30 @@ def ask(hook: Hook, told: Mapping[str, object]) -> None:
 
 
 def _run(hook: Hook, body: bytes) -> None:
-    # Files, not pipes: a child that the command leaves running would hold a pipe open.
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output:
-        given.write(body)
-        given.seek(0)
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", hook.run],
-            stdin=given,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that a time-out ends the command's children, too
-        )
-        try:
-            process.wait(hook.timeout)
-        except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise HookRefused(hook, f"no end within {hook.timeout:g} s") from None
-        if process.returncode:
-            output.seek(max(output.seek(0, os.SEEK_END) - _SHOWN, 0))
-            raise HookRefused(hook, f"exit code {process.returncode}", output.read(_SHOWN))
+    try:
+        # Files, not pipes: a child that the command leaves running would hold a pipe open.
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output:
+            given.write(body)
+            given.seek(0)
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", hook.run],
+                stdin=given,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that a time-out ends the command's children, too
+            )
+            try:
+                process.wait(hook.timeout)
+            except subprocess.TimeoutExpired:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise HookRefused(hook, f"no end within {hook.timeout:g} s") from None
+            if process.returncode:
+                output.seek(max(output.seek(0, os.SEEK_END) - _SHOWN, 0))
+                raise HookRefused(hook, f"exit code {process.returncode}", output.read(_SHOWN))
+    except OSError as error:  # no place for the files, or no process
+        raise HookRefused(hook, f"can't be run: {error.strerror or error}") from None
 
 
 def _post(hook: Hook, body: bytes) -> None:

@@ -27,7 +27,8 @@ def _at_clusters(seen: Observation, moving: Set) -> Iterator[str]:
 
 def _of_topics(seen: Observation, moving: Set, goal: SwitchGoal) -> Iterator[str]:
     here, there = seen.clusters[goal.at.other].alias, seen.clusters[goal.at].alias
-    if came := [name for name in moving.topics if phase.live_side(seen, name) is goal.at]:
+    came = [name for name in moving.topics if phase.live_side(seen, name) is goal.at and phase.has_come(seen, name)]
+    if came:
         yield f"{listed(came)} came to {there}"
     published = [name for name in moving.topics if name not in came and phase.word(seen, goal.at.other, name).done]
     if published:

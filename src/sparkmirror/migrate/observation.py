@@ -136,6 +136,8 @@ class WordSeen:
     """True if the topic's ends are published: the flow copies up to them."""
     ends: Ends = field(default_factory=dict)
     """Published ends at the flow's source."""
+    accepted: Ends = field(default_factory=dict)
+    """Offsets at the flow's source below which the operator leaves late records."""
     reached: Ends = field(default_factory=dict)
     """Ends of the copy at the flow's target.
 

@@ -102,7 +102,7 @@ class PairObserver:
             raise ClusterUnreachable(f"cluster {config.alias}: {name} can't be seen now: {error_name(error)}")
         there = {name: topic for name, topic in leaders.items() if not topic.error}
         acls = self._acls(side)
-        denials = pair.words[side].read() if side in pair.words else {}
+        denials = pair.denials(side)
         own = pair.own(side)
         fences = {
             name: FenceSeen(impossible=acls) if isinstance(acls, str) else fence_seen(acls, name, own, denials)
@@ -216,11 +216,13 @@ class PairObserver:
         if done is not None and not done.is_of(bytes.fromhex(there.topic_id)):
             done = None  # the word is about a topic that was deleted since
         ends = dict(done.ends) if done is not None else {}
+        later = self._pair.words[side].state.accepted.get(topic)
         lags = [_lag(copied[topic, part], end) for part, end in there.watermarks.items()]
         return replace(
             said_of_it,
             done=done is not None,
             ends=ends,
+            accepted={part: done.left_below(part, later) for part in there.ends} if done is not None else {},
             reached={
                 part: copy_end.downstream
                 for part, end in ends.items()

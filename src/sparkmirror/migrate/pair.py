@@ -9,6 +9,7 @@ from typing import Self
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.errors import ConfigError
+from sparkmirror.kafka.cluster.acls import Acl
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.missing_rights import principal
 from sparkmirror.kafka.cluster.topic_log import TopicLog
@@ -86,6 +87,15 @@ class Pair:
         }
         """Control topics, by the side that the flow copies from."""
         self.words = {side: MigrationWords(log) for side, log in self.controls.items()}
+        there = MigrationWords(self.controls[Side.SOURCE], there=True)
+        self.on_acls: Mapping[Side, tuple[MigrationWords, ...]] = {
+            Side.SOURCE: (self.words[Side.SOURCE],),
+            Side.TARGET: (*(words for side, words in self.words.items() if side is Side.TARGET), there),
+        }
+        """Words on the ACLs at a side: the first take new words.
+
+        The first flow has words on the target, too, from times when nothing flowed back.
+        """
         self.named = {side: principal(config) for side, config in self.configs.items()}
         """The mirror's own principals, as its settings name them.
 
@@ -102,7 +112,18 @@ class Pair:
 
         Its settings name it, or the last trial has found it.
         """
-        return self.named[side] or (self.words[side].own if side in self.words else "")
+        return self.named[side] or next((words.own for words in self.on_acls[side] if words.own), "")
+
+    def denials(self, side: Side) -> dict[str, tuple[Acl, ...]]:
+        """Read on; return what this migration denies at a side, by key.
+
+        Raises `ConnectionError`s.
+        """
+        denials: dict[str, tuple[Acl, ...]] = {}
+        for words in self.on_acls[side]:
+            for key, acls in words.read().items():
+                denials[key] = (*denials.get(key, ()), *acls)
+        return denials
 
     def close(self) -> None:
         self._stack.close()

@@ -304,6 +304,9 @@ def _producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to:
     if forth is None:
         if blocker := written_for_good(seen, moving, leaving):
             yield blocker
+            return
+        for topic in moving.topics:
+            yield from _fence_blockers(seen, file, topic, leaving)
         return
     if not forth.at_work:
         yield Blocker("mirror-down", f"no mirror works on {forth.name}")
@@ -333,25 +336,54 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
     if phase.phase in _NOT_BEGUN and (said.lag is None or said.lag > file.policies.lag):
         known = "an unknown number of" if said.lag is None else f"{said.lag:,}"
         yield Blocker("lag", f"the copy of {topic} lacks {known} offsets; at most {file.policies.lag:,} may be missing")
-    if file.fence is Fence.ACL and there.fence.impossible and not is_shut(seen, to.other, topic):
-        yield Blocker("fence-complete", f"{topic}: {there.fence.impossible}")
+    yield from _fence_blockers(seen, file, topic, to.other)
     if phase.phase is Phase.LEAKING:
         counts = leaks(seen, to.other, topic)
         yield Blocker("leaking", f"{sum(counts.values()):,} offsets of {topic} lie beyond its published ends")
 
 
-def written_for_good(seen: Observation, moving: Set, side: Side) -> Blocker | None:
+def _fence_blockers(seen: Observation, file: MigrationFile, topic: str, side: Side) -> Iterator[Blocker]:
+    fence = topic_at(seen, side, topic).fence
+    if file.fence is Fence.ACL and fence.impossible and not is_shut(seen, side, topic):
+        yield Blocker("fence-complete", f"{topic}: {fence.impossible}")
+
+
+def written_for_good(seen: Observation, moving: Set, side: Side, began: Observation | None = None) -> Blocker | None:
     """Return why producers can't go back from `side`, if they have written there.
 
-    Nothing copies from there then. A partition without a leader may have records.
+    Nothing copies from there then. A partition without a leader may have records. Topics count that are live there, or
+    were when the switch `began`.
     """
     here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
-    live = [topic for topic in moving.topics if live_side(seen, topic) is side]
+    live = [topic for topic in moving.topics if live_side(began or seen, topic) is side]
     written = [each for each in live if topic_at(seen, side, each).leaderless or _written(seen, side, each)]
     if side in seen.flows or not written:
         return None
     told = f"nothing copies from {here} to {there}, and producers may have written to {', '.join(written)} at {here}"
     return Blocker("no-flow", told)
+
+
+def read_for_good(seen: Observation, moving: Set, side: Side, began: Observation | None = None) -> Blocker | None:
+    """Return why groups can't go back from `side`, if they have read there.
+
+    Nothing copies from there then. With `began`, groups count that have read there since a switch began.
+    """
+    here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
+    read = [
+        group
+        for group in moving.groups
+        if not _is_unread(seen, group, side) and (began is None or _has_read_since(began, seen, group, side))
+    ]
+    if side in seen.flows or not read:
+        return None
+    return Blocker("no-flow", f"nothing copies from {here} to {there}, and {', '.join(read)} may have read at {here}")
+
+
+def _has_read_since(began: Observation, seen: Observation, group: str, side: Side) -> bool:
+    """True if a group that had not left `side` has used it since."""
+    before, now = group_at(began, side, group), group_at(seen, side, group)
+    used = now.members or not now.empty or any(offset > before.offsets.get(p, -1) for p, offset in now.offsets.items())
+    return bool(used) and not _has_left(began, group, side)
 
 
 def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: Side) -> list[Blocker]:
@@ -363,9 +395,7 @@ def consumers_blockers(seen: Observation, file: MigrationFile, moving: Set, to: 
     if not early and all(_has_left(seen, group, leaving) for group in moving.groups):
         return []
     if forth is None:
-        read = [group for group in moving.groups if not _is_unread(seen, group, leaving)]
-        told = f"nothing copies from {here} to {there}, and {', '.join(read)} may have read at {here}"
-        return [Blocker("no-flow", told)] if read else []
+        return [blocker] if (blocker := read_for_good(seen, moving, leaving)) else []
     blockers = [] if forth.at_work else [Blocker("mirror-down", f"no mirror works on {forth.name}")]
     for group in moving.groups:
         phase = group_phase(seen, group, leaving)

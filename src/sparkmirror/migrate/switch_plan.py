@@ -66,6 +66,19 @@ def blockers(file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGo
     return [each for each in known if each.id not in waited]
 
 
+def too_late(began: Observation, seen: Observation, moving: Set, goal: SwitchGoal) -> Blocker | None:
+    """Return why a begun switch can't come to its end where nothing flows back.
+
+    Clients have used the side to leave since `began`, perhaps between a look and the act that followed.
+    """
+    blocker = None
+    if goal.who is not Who.CONSUMERS:
+        blocker = phase.written_for_good(seen, moving, goal.at.other, began)
+    if goal.who is not Who.PRODUCERS:
+        blocker = blocker or phase.read_for_good(seen, moving, goal.at.other, began)
+    return blocker
+
+
 def whole_plan(
     file: MigrationFile, seen: Observation, moving: Set, goal: SwitchGoal, *, let_in: bool = True
 ) -> tuple[Action, ...]:
@@ -108,14 +121,13 @@ def _producers(
     deny = actions.Deny(leaving=leaving, names=to_go, fence=file.fence, still_s=file.policies.still)
     settle = actions.Settle(leaving=leaving, names=to_go)
     if leaving not in seen.flows:
-        # Nothing copies from there. As long as nobody has written there, the topics come back with their ends. No ACL
-        # denies there: it would be written down where that flow's words are.
+        # Nothing copies from there. As long as nobody has written there, the topics come back with their ends.
         withdraw = actions.Withdraw(leaving=goal.at, names=topics)
         if not let_in:
             return withdraw, opening
         if phase.written_for_good(seen, moving, leaving):
             return (opening,)
-        return (settle, withdraw, opening) if file.fence is Fence.ACL else (deny, settle, withdraw, opening)
+        return deny, settle, withdraw, opening
     return (
         stay,
         deny,

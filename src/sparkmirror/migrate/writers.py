@@ -25,6 +25,7 @@ from sparkmirror.migrate.evidence import Evidence
 from sparkmirror.migrate.file import Hook
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.pair import Pair
+from sparkmirror.mirror.sync.migration_words import fence_key
 from sparkmirror.mirror.sync.turns import NotTurned, drained, start_turn
 from sparkmirror.pump.messages.control import Control, DoneTopic
 
@@ -93,11 +94,15 @@ class ClusterWriters:
     def find_own(self, side: Side, candidates: frozenset[str]) -> frozenset[str]:
         own = own_among(self._pair.clients[side], candidates)
         for principal in own:
-            self._pair.words[side].learn_own(principal)
+            self._pair.on_acls[side][0].learn_own(principal)
         return own
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
-        self._pair.words[side].write(resource, name, acls)
+        first, *others = self._pair.on_acls[side]
+        first.write(resource, name, acls)
+        for words in others if not acls else ():
+            if fence_key(resource, name) in words.read():
+                words.write(resource, name, ())
 
     def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
         self._pair.words[Side.SOURCE].stop(topics, stopped=stopped)
@@ -158,7 +163,8 @@ class DryWriters:
         return frozenset()
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
-        self._would(side.other, f"write down {len(acls)} denials on {resource.word} {name}")
+        at = side.other if side in self._pair.flows else side  # the topic of the flow from there, or of the first
+        self._would(at, f"write down {len(acls)} denials on {resource.word} {name}")
 
     def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
         self._would(

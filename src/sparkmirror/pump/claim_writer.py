@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claim_log import TOO_LARGE, ClaimLog
 from sparkmirror.exact.durable.claims import Claim, ClaimKey, claim_record, segments_topic
 from sparkmirror.exact.position.cause import Cause
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import TopicLog
-from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import PendingClaim
 from sparkmirror.pump.loop import Loop
@@ -22,8 +21,6 @@ CONFIRM_S = 1.0
 """Interval of writing confirmed claims, their greatest distance behind the copy."""
 CUTS_S = 60.0
 """Interval of asking whether the segments topic still has the written claims."""
-
-_TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
 
 
 class _Unwritten(NamedTuple):
@@ -191,7 +188,7 @@ class ClaimWriter:
         failed: dict[PartitionCopy, _Unwritten] = {}
         for home, error in self._log.claim_each([claim for _, claim in claims]).items():
             theirs = [(copy, claim) for copy, claim in claims if self._home(claim) == home]
-            if getattr(error, "code", 0) not in _TOO_LARGE:
+            if getattr(error, "code", 0) not in TOO_LARGE:
                 failed |= {copy: _failure(error) for copy, _ in theirs}
             elif len(theirs) == 1:
                 failed |= {copy: self._too_large(claim) for copy, claim in theirs}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from sparkmirror.errors import RowsChanged
+from sparkmirror.errors import RowsChanged, RowsInDoubt
 from sparkmirror.kafka.wire.splice import Run
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.gone_records import GoneRecords
@@ -31,6 +32,8 @@ class BegunBatch(NamedTuple):
 
     halts: bool = False
     """True if a loss must not be stepped over."""
+    lost: Mapping[TopicPartition, int] = MappingProxyType({})
+    """Target partitions with numbers of gone offsets that are told as lost."""
 
     def runs(
         self, told: Mapping[TopicPartition, bytes], appended: Iterable[AppendedRange]
@@ -64,14 +67,19 @@ class BegunWriter:
         try:
             return self._write(rows, begun, {})
         except RowsChanged as error:
-            if not begun.compacted:
+            if not begun.compacted or isinstance(error, RowsInDoubt):
                 raise
             if not begun.is_exact:
                 raise RowsChanged(
                     f"{error}; or a compacted source topic has dropped records since then: delete the topic at the "
                     "target to have it copied again"
                 ) from error
+        try:
             return self._write(rows, begun, begun.compacted)
+        except RowsInDoubt as error:
+            if begun.gone:
+                raise
+            raise RowsInDoubt(f"{error}; delete the topic at the target to have it copied again") from error
 
     def _write(
         self, rows: DataFrame | None, begun: BegunBatch, compacted: Mapping[TopicPartition, int]
@@ -83,7 +91,10 @@ class BegunWriter:
             return writer.write(rows, batch, leaves)
         if gone and not begun.is_exact:
             if begun.halts:
-                raise RowsChanged("an earlier attempt may have copied some of the records that are gone")
+                topic, partition = gone[0].target
+                raise RowsChanged(
+                    f"{topic}-{partition}: an earlier attempt may have copied some of the records that are gone"
+                )
             appended = writer.write(rows, batch)  # rows of records that are gone would be left over
             self._tell(gone, {})
             return appended
@@ -91,7 +102,8 @@ class BegunWriter:
         told = {each.target for each in gone if each.is_decided(counts.get(each.target, 0))}
         self._tell([each for each in gone if each.target in told], counts)
         for each in gone:
-            most = min(compacted.get(each.target, each.most), counts.get(each.target, 0))
+            most = each.most - begun.lost.get(each.target, 0)
+            most = min(most + compacted.get(each.target, 0), counts.get(each.target, 0))
             leaves[each.target] = GoneRows(most, each.target in told, each.target in compacted)
         appended = writer.write(rows, batch, leaves)
         held = {(each.topic, each.partition) for each in appended if each.is_held}

@@ -5,10 +5,11 @@ An earlier attempt may have copied some of the records: only the others are lost
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.config import LossPolicy
+from sparkmirror.exact.durable.claims import TargetPartition
 from sparkmirror.exact.durable.losses import Loss, LossKind
 from sparkmirror.exact.position.loss_detection import recreated_loss
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -30,6 +31,8 @@ class GoneRecords(NamedTuple):
     """The partition's log; None for a topic that is gone for good, without a loss."""
     is_expired: bool = False
     """False if the topic is another one now."""
+    floor: int = 0
+    """Target offset below which the micro-batch has no records."""
 
     @property
     def most(self) -> int:
@@ -69,7 +72,7 @@ class GoneRecords(NamedTuple):
             upstream = min(self.begin + copied, self.end)
             return recreated_loss(self.log.route, self.log.at, upstream, policy)
         first, left = self.begin, copied
-        told = [each for each in known if each.kind is LossKind.EXPIRED and each.downstream != self.log.at.downstream]
+        told = [each for each in self._told(known) if each.downstream != self.log.at.downstream]
         for start, end in sorted((each.first, each.end) for each in told):
             if first <= start < end and first + left >= start:
                 left -= start - first
@@ -79,11 +82,36 @@ class GoneRecords(NamedTuple):
             return None
         return self.log.expired(first, self.end, policy, copied=copied)
 
+    def lost(self, known: Iterable[Loss]) -> int:
+        """Return how many of the offsets `known` losses have: no attempt copied them."""
+        reached, count = self.begin, 0
+        for start, end in sorted((each.first, each.end) for each in self._told(known)):
+            start, end = max(start, reached), min(end, self.end)
+            count += max(end - start, 0)
+            reached = max(reached, end)
+        return count
+
+    def _told(self, known: Iterable[Loss]) -> list[Loss]:
+        """Return losses of this log's records.
+
+        Before the log was cut, or at another topic of the name, others had the same offsets.
+        """
+        if self.log is None:
+            return []
+        own = [each for each in known if each.kind is LossKind.EXPIRED and each.downstream >= self.floor]
+        return [each for each in own if each.apart == f"{self.log.topic_id}:{each.first}"]
+
 
 def gone_records(
-    batch: PlannedBatch, logs: Mapping[TopicPartition, QueriedLog], losses: Iterable[Loss]
+    batch: PlannedBatch,
+    logs: Mapping[TopicPartition, QueriedLog],
+    losses: Iterable[Loss],
+    reached: Callable[[TargetPartition], int],
 ) -> list[GoneRecords]:
-    """Return the records that the source lacks; `losses` are those of `present`."""
+    """Return the records that the source lacks; `losses` are those of `present`.
+
+    `reached` tells at which target offset earlier micro-batches ended.
+    """
     gone: list[GoneRecords] = []
     for loss in losses:
         at = loss.source_topic, loss.partition
@@ -99,6 +127,17 @@ def gone_records(
                 is_all=end == planned.end,
                 log=log,
                 is_expired=is_expired,
+                floor=reached((log.target_topic_id, at[1])),
             )
         )
     return gone
+
+
+def doubtful(refused: TopicPartition | None, gone: Sequence[GoneRecords], copies: Container[str]) -> GoneRecords | None:
+    """Return the gone records for which rows of a target partition are refused.
+
+    A partition of a copy has its own; rows of any records may be in another topic.
+    """
+    if refused is not None and refused[0] not in copies:
+        return gone[0] if gone else None
+    return next((each for each in gone if each.target == refused), None)

@@ -21,6 +21,7 @@ from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError, TransformFailed
 from sparkmirror.events import Event
+from sparkmirror.exact.durable.claims import TargetPartition
 from sparkmirror.exact.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.exact.durable.query_places import QueryPlaces, plans_topic
 from sparkmirror.exact.position.cause import Cause, cause_of_loss
@@ -40,7 +41,7 @@ from sparkmirror.mirror.sync.topics import MirroredTopic
 from sparkmirror.pump.copies import wanted_codec
 from sparkmirror.pump.retry import Retry
 from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter
-from sparkmirror.queries.gone_records import GoneRecords, gone_records
+from sparkmirror.queries.gone_records import GoneRecords, doubtful, gone_records
 from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
@@ -215,7 +216,8 @@ class QueryWorker:
                 ranges, losses = present(begun, there, self._flow.loss)
                 absent = self._demand_topics(newest, there, source)
                 self._note(logs.lost.values(), ledger)
-                gone = [*gone_records(begun, there, losses), *self._copies_left(absent, newest, target)]
+                reached = partial(self._reached, newest, plans)
+                gone = [*gone_records(begun, there, losses, reached), *self._copies_left(absent, newest, target)]
                 parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
                 try:
                     written = self._write(writer, parts, options, newest, topics, gone, disowned, ledger)
@@ -247,14 +249,14 @@ class QueryWorker:
         Since then the source took back the records, or the target lost earlier records; or records of the source are
         gone, and the rows don't tell their records.
         """
+        copies = {route.target_topic for route in self._routes(self._topics())}
         if disowned:
             self._note(disowned, ledger)
             cause, words, target = cause_of_loss(disowned[0].kind), disowned[0].words, disowned[0].target_topic
-        elif gone:
-            cause, words, target = Cause.EXPIRED, gone[0].in_doubt, gone[0].target[0]
+        elif (blamed := doubtful(error.place, gone, copies)) is not None:
+            cause, words, target = Cause.EXPIRED, f"{error}; {blamed.in_doubt}", blamed.target[0]
         else:
             return error
-        copies = {route.target_topic for route in self._routes(self._topics())}
         written = copies | set(writer.topics(MicroBatch(self._id, batch.number)))
         remedy = f"{target} is deleted, which is"
         if written - copies:
@@ -282,11 +284,20 @@ class QueryWorker:
             if not topics[name].error and topics[name].topic_id.hex() == batch.ranges[at].target_id
         ]
 
+    @staticmethod
+    def _reached(batch: PlannedBatch, plans: PlanLog, target: TargetPartition) -> int:
+        places = plans.last_places(target, batch.number)
+        return 0 if places is None else places.progress.downstream
+
+    @staticmethod
+    def _known(gone: GoneRecords, ledger: LossLedger) -> list[Loss]:
+        return [] if gone.log is None else ledger.known(gone.log.target_id, gone.at[1])
+
     def _tell(self, gone: Iterable[GoneRecords], copied: Mapping[TopicPartition, int], ledger: LossLedger) -> None:
         """Note the losses among gone records; raises `QueryHalted` for a halting loss."""
         losses = []
         for each in gone:
-            known = ledger.known(each.log.target_id, each.at[1]) if each.log is not None else ()
+            known = self._known(each, ledger)
             if (loss := each.loss(copied.get(each.target, 0), known, self._flow.loss)) is not None:
                 losses.append(loss)
         self._note(losses, ledger)
@@ -421,6 +432,7 @@ class QueryWorker:
             is_begun=is_begun,
             is_exact=are_places_kept and not disowned,
             halts=any(each.halts(self._flow.loss) for each in gone),
+            lost={each.target: each.lost(self._known(each, ledger)) for each in gone},
         )
         tell = partial(self._tell, ledger=ledger)
         appended = BegunWriter(writer, tell).write(rows if ranges else None, begun)
@@ -448,11 +460,14 @@ class QueryWorker:
                 continue
             target = bytes.fromhex(each.target_id), at[1]
             before = plans.last_places(target, batch.number)
-            appended = written.appended.get(log.route.target) if log else None
+            copy = log.route.target if log else (self.driver.topics.rules.remote_name(at[0]), at[1])
+            appended = written.appended.get(copy)
+            if log is None and appended is not None and not appended.gone:
+                appended = None  # these are other topics' records
             # Of a topic that is gone, or is another one since, only an earlier attempt has copied records.
             known_to = each.begin + (0 if appended is None else appended.gone)
             copied = each if log and log.topic_id == each.topic_id else each.up_to(known_to)
-            told = written.runs.get(log.route.target, b"") if log and appended is not None else b""
+            told = written.runs.get(copy, b"") if appended is not None else b""
             end = 0 if before is None else before.progress.downstream
             is_known = written.keeps_places and (before is None or before.is_known)
             if appended is not None:

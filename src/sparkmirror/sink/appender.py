@@ -13,7 +13,7 @@ import pyarrow as pa
 from sparkmirror.arrow.encoding import encode
 from sparkmirror.arrow.row_columns import RowColumns
 from sparkmirror.clock import now_s, wall_ms
-from sparkmirror.errors import AttemptFenced, ClusterTrouble, ClusterUnreachable, RowsChanged, RowsRefused
+from sparkmirror.errors import AttemptFenced, ClusterTrouble, ClusterUnreachable, RowsChanged, RowsInDoubt, RowsRefused
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.producers import describe_producers
@@ -92,9 +92,18 @@ class TaskAppender:
 
     def finish(self) -> list[AppendedRange]:
         """Send the rest; return each partition's result."""
+        for line in self._lines.values():
+            line.settle()
         self._drain()
         for place, line in self._lines.items():
-            if left := line.finish():
+            left = line.finish()
+            if line.is_in_doubt:
+                raise RowsInDoubt(
+                    f"{place[0]}-{place[1]}: some of the {line.next:,} records that an earlier attempt of batch "
+                    f"{self._order.batch.number} appended may be gone at the source, and rows are equal, so that "
+                    "nothing tells which"
+                )
+            if left:
                 raise RowsChanged(
                     f"{place[0]}-{place[1]}: {left:,} records that an earlier attempt of batch "
                     f"{self._order.batch.number} appended are not among this attempt's rows: the query isn't "

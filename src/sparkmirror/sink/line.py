@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sparkmirror.arrow.byte_columns import ByteColumn, HeaderColumn
 from sparkmirror.arrow.row_columns import RowColumns
 from sparkmirror.sink.order import GoneRows
+from sparkmirror.sink.overlaps import overlaps
 
 RowNumbers = npt.NDArray[np.int64]
 
@@ -35,8 +36,9 @@ class PartitionLine:
     """State of one partition in an attempt.
 
     `theirs` are records of earlier attempts, as digests, that no row has matched yet. While there are any, other rows
-    wait: if the attempts differ, nothing more is appended. Where rows may be gone (`GoneRows`), the first unmatched
-    row shows the gone rows: the rest of `theirs`.
+    wait: if the attempts differ, nothing more is appended. Where rows may be gone (`GoneRows`), order tells which: all
+    earlier records behind the gone ones must be the first rows, in one way only. Where a source is compacted, too, the
+    first unmatched row shows the gone rows: the rest of `theirs`.
     """
 
     def __init__(self, batch_bytes: int, leave: GoneRows | None = None) -> None:
@@ -60,17 +62,35 @@ class PartitionLine:
         self._leave = leave
         self._learned: list[tuple[int, int]] = []
         """Digests of earlier attempts' records, and of their keys, in order."""
-        self._is_ambiguous = False
-        """True if a row is equal to a gone row."""
+        self._unplaced: list[RowSelection] = []
+        """Rows that wait until order tells which earlier records are gone."""
+        self._digests: list[int] = []
+        """Digests of `_unplaced`."""
+        self._ordered: deque[int] = deque()
+        """Digests that the next rows must have, as `theirs` in order."""
+        self._matched: set[int] = set()
+        """Digests of matched rows of a compacted source."""
+        self._is_compacted = leave is not None and leave.is_compacted
+        self._is_changed = False
+        """True if the rows' order is not that of the earlier records."""
+        self.is_in_doubt = False
+        """True if equal rows hide which earlier records are gone."""
 
     @property
     def is_due(self) -> bool:
         """True if a batch may be sent."""
-        return bool(self.waiting) and not self.theirs and self.flight is None and not self._is_ambiguous
+        is_refused = self.is_in_doubt or self._is_changed
+        return bool(self.waiting) and not self.theirs and self.flight is None and not is_refused
 
     def add(self, rows: RowSelection) -> None:
         """Take rows to append, as far as no earlier attempt has appended them."""
-        left = self._unmatched(rows) if self.theirs or self.gone or self._leave else rows
+        if self._leave is not None and not self._is_compacted:
+            self._unplaced.append(rows)
+            self._digests += self._digests_of(rows)
+            self._place(is_all=False)
+            return
+        is_open = self.theirs or self._leave or self.gone or self._matched
+        left = self._unmatched(rows) if is_open else rows
         if len(left.numbers) and not self.is_held:
             self.waiting.append(left)
 
@@ -109,29 +129,72 @@ class PartitionLine:
         for each in rows:
             self.add(each)
 
+    def settle(self) -> None:
+        """Decide which earlier records are gone, now that all rows are here."""
+        if self._is_compacted:
+            self._let_go()
+        elif self._leave is not None:
+            self._place(is_all=True)
+
     def finish(self) -> int:
         """Return the number of earlier records without a row; 0: all rows are appended.
 
-        Rows that are gone don't count.
+        Rows that are gone don't count, but if nothing tells which are gone.
         """
-        self._let_go()
-        if self._is_ambiguous:
+        self.settle()
+        if self.is_in_doubt or self._is_changed:
             return max(self.theirs.total() + self.gone.total(), 1)
         if not self.theirs and (self.waiting or self.flight):
             raise ValueError("rows are left")
         return self.theirs.total()
 
+    def _digests_of(self, rows: RowSelection) -> list[int]:
+        digests: list[int] = rows.columns.digests(rows.columns.timed and not self.is_stamped)[rows.numbers].tolist()
+        return digests
+
+    def _place(self, *, is_all: bool) -> None:
+        """Find the one number of gone records with which all others are the first rows.
+
+        Most often the first row tells. With equal rows several numbers may fit: nothing is appended then.
+        """
+        if self._leave is None:
+            return
+        learned, rows, leave = [digest for digest, _ in self._learned], self._digests, self._leave
+        count = len(learned)
+        if is_all or len(rows) >= count:
+            fitting = [count - kept for kept in overlaps(learned, rows[:count]) if count - kept <= leave.most]
+        elif rows:
+            fitting = [at for at, digest in enumerate(learned[: leave.most + 1]) if digest == rows[0]]
+            fitting += [count] if count <= leave.most else []
+            if len(fitting) > 1:
+                return
+        else:
+            return
+        self._leave = None
+        self.is_in_doubt, self._is_changed = len(fitting) > 1, not fitting
+        if len(fitting) == 1:
+            (gone,) = fitting
+            self.gone, self.theirs = Counter(learned[:gone]), Counter(learned[gone:])
+            self._ordered.extend(learned[gone:])
+            self.is_held = not leave.is_told and gone == count
+        unplaced, self._unplaced, self._digests = self._unplaced, [], []
+        for each in unplaced:
+            self.add(each)
+
     def _unmatched(self, rows: RowSelection) -> RowSelection:
-        with_time = rows.columns.timed and not self.is_stamped
         left = []
-        for number, digest in zip(
-            rows.numbers.tolist(), rows.columns.digests(with_time)[rows.numbers].tolist(), strict=True
-        ):
+        for number, digest in zip(rows.numbers.tolist(), self._digests_of(rows), strict=True):
+            if self._ordered:
+                self._is_changed |= self._ordered.popleft() != digest
             if digest not in self.theirs:
-                self._let_go()
-                self._is_ambiguous |= digest in self.gone
+                if self._is_compacted:
+                    self._let_go()
+                    self.is_in_doubt |= digest in self.gone or digest in self._matched
                 left.append(number)
                 continue
+            if self._is_compacted:
+                self.is_in_doubt |= digest in self._matched or (self._leave is not None and self.theirs[digest] > 1)
+                self._matched.add(digest)
             self.earlier += 1
             self.theirs[digest] -= 1
             if not self.theirs[digest]:
@@ -139,24 +202,21 @@ class PartitionLine:
         return RowSelection(rows.columns, np.array(left, np.int64))
 
     def _let_go(self) -> None:
-        """Take the unmatched records for gone, once, if the order allows.
+        """Take a compacted source's unmatched records for gone, once, if order allows.
 
         All later rows are new rows: earlier attempts appended the first rows, in order.
         """
         leave, self._leave = self._leave, None
-        if leave is None or self.theirs.total() > leave.most or not self._may_be_gone(leave):
+        if leave is None or self.theirs.total() > leave.most or not self._may_be_gone():
             return
         self.gone, self.theirs = self.theirs, Counter()
         self.is_held = not leave.is_told and not self.earlier
 
-    def _may_be_gone(self, leave: GoneRows) -> bool:
+    def _may_be_gone(self) -> bool:
         """Tell whether a source may lack the unmatched rows.
 
         A source deletes the first records; compaction deletes records before others with the same key.
         """
-        if not leave.is_compacted:
-            kept = self._learned[len(self._learned) - self.earlier :]
-            return not any(digest in self.theirs for digest, _ in kept)
         kept_keys: set[int] = set()
         for digest, key in self._learned:
             if digest in self.theirs and key in kept_keys:

@@ -30,7 +30,9 @@ class LateOffsets(NamedTuple):
     def line(self) -> str:
         """Partition, numbers and remedy."""
         words = f"{self.topic}-{self.partition}: {late_words(self.copied, self.missing, recreated=self.recreated)}"
-        remedy = "sparkmirror topics undo copies them" + ("" if self.recreated else ", topics done accepts them")
+        remedy = "sparkmirror topics undo copies them"
+        if not self.recreated:
+            remedy += " unless a migration has moved the topic, topics done accepts them"
         return f"{words}: {remedy}" if self.missing else words
 
 

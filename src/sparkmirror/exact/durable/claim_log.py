@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
 
 from sparkmirror.events import Event
 from sparkmirror.exact.durable.claims import (
@@ -37,15 +38,32 @@ from sparkmirror.exact.durable.claims import (
 from sparkmirror.exact.durable.identity import Identity, succession
 from sparkmirror.exact.durable.own_records import OwnRecord, OwnRecords
 from sparkmirror.exact.durable.source_cluster import SourceCluster, agreed_source
-from sparkmirror.kafka.cluster.topic_log import LogCut, LogEntry, LogPlace, TopicLog
+from sparkmirror.kafka.cluster.topic_log import LogCut, LogEntry, LogPlace, LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.rpc import AnswerTooLarge, BrokerUnreachable
 
 log = logging.getLogger(__name__)
 
 KEPT_CLAIMS = 32
 """Number of confirmed claims kept in memory for each target partition."""
 
+TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
+"""Error codes for records that are too large, maybe only together."""
+
 _IDENTITY_PARTITION = 0
 _UNIQUE_BYTES = 16
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class HomesUnavailable(LogUnavailable):
+    """Error for claims that can't be read or written now, in some home partitions."""
+
+    def __init__(self, homes: Set[int], error: ConnectionError) -> None:
+        ConnectionError.__init__(self, str(error))
+        self.code = getattr(error, "code", 0)
+        self.homes = homes
 
 
 class _LastWrite(NamedTuple):
@@ -54,6 +72,8 @@ class _LastWrite(NamedTuple):
     place: LogPlace
     last: Record | None
     """Record before the place; None: the place's epoch is the log's own."""
+    cut: LogCut | None = None
+    """Cut before the place, until all that was lost is written again."""
 
 
 class ClaimLog:
@@ -99,7 +119,8 @@ class ClaimLog:
     def refresh(self, partitions: Iterable[TargetPartition]) -> None:
         """Read new records in the home partitions of these target partitions."""
         for home in {self.home(partition) for partition in partitions}:
-            self._read_home(home)
+            with self._needed(home):
+                self._read_home(home)
         while self._went_back:
             partition = self._went_back.pop()
             self._floors.pop(partition, None)
@@ -121,14 +142,15 @@ class ClaimLog:
         """Return all claims for these partitions, read again from the topic's start."""
         by_partition: dict[TargetPartition, dict[ClaimKey, Claim]] = {partition: {} for partition in partitions}
         for home in sorted({self.home(partition) for partition in by_partition}):
-            for record in self.history(home):
-                claims = by_partition.get((record.target_topic_id, record.partition))
-                if claims is None:
-                    continue
-                if isinstance(record, Claim):
-                    claims[record.key] = record
-                else:
-                    claims.pop(record.key, None)
+            with self._needed(home):
+                for record in self.history(home):
+                    claims = by_partition.get((record.target_topic_id, record.partition))
+                    if claims is None:
+                        continue
+                    if isinstance(record, Claim):
+                        claims[record.key] = record
+                    else:
+                        claims.pop(record.key, None)
         return {partition: tuple(claims.values()) for partition, claims in by_partition.items()}
 
     def history(self, home: int) -> Iterator[Claim | Retracted]:
@@ -143,6 +165,20 @@ class ClaimLog:
                 record = read_record(key, value)
                 if isinstance(record, Claim | Retracted):
                     yield record
+
+    @contextmanager
+    def _needed(self, home: int) -> Iterator[None]:
+        """Raise `HomesUnavailable` for what fails.
+
+        If a broker is away, the error names all homes that it leads.
+        """
+        try:
+            yield
+        except HomesUnavailable:
+            raise
+        except ConnectionError as error:
+            is_away = isinstance(error, BrokerUnreachable) and not isinstance(error, AnswerTooLarge)
+            raise HomesUnavailable(self._log.led_alike(home) if is_away else {home}, error) from error
 
     @property
     def topic(self) -> str:
@@ -222,17 +258,17 @@ class ClaimLog:
         appended = self._log.append_all({home: [own.record for own in listed] for home, listed in homes.items()})
         failed = dict(appended.failed)
         for home, place in appended.places.items() if self._remembers else ():
+            self._keep(home, homes[home], appended.firsts[home])
             try:
-                if home in self._wrote_to and self._wrote_to[home].place.epoch != place.epoch:
-                    self._restore(home)
+                before = self._wrote_to.get(home)
+                is_next = before is None or (before.cut is None and before.place.epoch == place.epoch)
+                if is_next or not self._restore(home):
+                    self._wrote_to[home] = _LastWrite(place, homes[home][-1].record)
             except ConnectionError as error:
                 failed[home] = error
-            else:
-                self._keep(home, homes[home], appended.firsts[home], place)
         return failed
 
-    def _keep(self, home: int, written: Sequence[OwnRecord], first: int, place: LogPlace) -> None:
-        self._wrote_to[home] = _LastWrite(place, written[-1].record)
+    def _keep(self, home: int, written: Sequence[OwnRecord], first: int) -> None:
         for own in written:
             self._own[home].add(own._replace(first=first))
 
@@ -248,33 +284,58 @@ class ClaimLog:
                     failed[home] = error
             _all_written(failed)
 
-    def _restore(self, home: int) -> None:
+    def _restore(self, home: int) -> bool:
         """Write again what the log has lost of what was written, if the log was cut.
+
+        Return True if that was looked for: then all is there that this process has written up to now.
 
         The order among records with different keys does not matter. The leader epoch of what was written is not known
         for sure, as a Produce tells none: a leader may have got another epoch unnoticed. So the answer by epochs may be
         wrong about whether the log was cut, and where. The log itself shows what is gone.
         """
         wrote = self._wrote_to[home]
-        try:
-            self._log.see_whole(home, wrote.place)
-        except LogCut as cut:
-            missing, seen_to = self._look_back(home, wrote)
-            if seen_to is not None and not missing:
-                self._wrote_to[home] = _LastWrite(seen_to, None)
-                return
-            appended = self._log.append_all({home: [own.record for own in missing]})
-            _all_written(appended.failed)
-            self._wrote_to[home] = _LastWrite(cut.place, None)
-            for place in appended.places.values():
-                self._keep(home, missing, appended.firsts[home], place)
-            self._note_cut(home, cut, f"{len(missing)} records are written again")
+        cut = wrote.cut or self._cut_before(home, wrote.place)
+        if cut is None:
+            return False
+        missing, is_whole, seen_to = self._look_back(home, wrote)
+        if is_whole and not missing and wrote.cut is None:
+            self._wrote_to[home] = _LastWrite(seen_to, None)
+            return True
+        self._wrote_to[home] = wrote._replace(cut=cut)
+        *before, place = seen_to, *_in_halves(missing, lambda part: self._write_again(home, part))
+        for each in before:
+            if each.epoch >= 0:
+                self._log.see_whole(home, each)  # it may have been cut once more before the next write
+        if missing:
+            self._wrote_to[home] = _LastWrite(place, missing[-1].record)
+        else:
+            self._wrote_to[home] = _LastWrite(cut.place if place.epoch < 0 else place, None)
+        self._note_cut(home, cut, f"{len(missing)} records are written again")
+        return True
 
-    def _look_back(self, home: int, wrote: _LastWrite) -> tuple[list[OwnRecord], LogPlace | None]:
+    def _cut_before(self, home: int, place: LogPlace) -> LogCut | None:
+        try:
+            self._log.see_whole(home, place)
+        except LogCut as cut:
+            return cut
+        return None
+
+    def _write_again(self, home: int, lost: Sequence[OwnRecord]) -> LogPlace:
+        """Append lost records; return the place behind."""
+        appended = self._log.append_all({home: [own.record for own in lost]})
+        for error in appended.failed.values():
+            if len(lost) == 1 and getattr(error, "code", 0) in TOO_LARGE:
+                lacks = f"it lost a claim of {lost[0].size} bytes, more than it takes: raise its max.message.bytes"
+                raise LogUnavailable(self.topic, lacks, 0) from error
+            raise error
+        self._keep(home, lost, appended.firsts[home])
+        return appended.places[home]
+
+    def _look_back(self, home: int, wrote: _LastWrite) -> tuple[list[OwnRecord], bool, LogPlace]:
         """Return the own records that a home partition has no more.
 
-        If the last record before the place is still there, the log was not cut: then also return a place behind it,
-        with the log's own epoch.
+        Also return True if the last record before the place is still there: then the log was not cut. And return the
+        place up to which the log was read, with the log's own epoch; without an epoch no own record is below.
         """
         own, last_at = self._own[home], wrote.place.offset - 1
         newest: dict[bytes, LogEntry] = {}
@@ -290,7 +351,7 @@ class ClaimLog:
                 if entry.key is not None and entry.key in own:
                     newest[entry.key] = entry
                 is_whole |= entry.offset == last_at and (entry.key, entry.value) == wrote.last
-        return own.missing(newest), place if is_whole else None
+        return own.missing(newest), is_whole, place
 
     def _note_cut(self, home: int, cut: LogCut, then: str) -> None:
         self._cut.add(home)
@@ -359,7 +420,8 @@ class ClaimLog:
         known = self._rescued[home]
         known |= {_name(claim): claim for claim in self._forget_home(home)}
         retracted = self._read_on(home)
-        self.claim([claim for claim in known.values() if self._lacks(claim) and _retracted(claim) not in retracted])
+        lost = [claim for claim in known.values() if self._lacks(claim) and _retracted(claim) not in retracted]
+        _in_halves(lost, self.claim)
         del self._rescued[home]
 
     def _read_on(self, home: int) -> set[Retracted]:
@@ -442,7 +504,20 @@ def in_safe_order(claimed: Iterable[Claim], retracted: Iterable[Claim | Retracte
 def _all_written(failed: Mapping[int, ConnectionError]) -> None:
     """Raise the first failure."""
     for error in failed.values():
-        raise error
+        raise HomesUnavailable(failed.keys(), error) from error
+
+
+def _in_halves(items: Sequence[Item], write: Callable[[Sequence[Item]], Answer]) -> list[Answer]:
+    """Write items, in halves if they are too large together; return the answers."""
+    if not items:
+        return []
+    try:
+        return [write(items)]
+    except ConnectionError as error:
+        if len(items) == 1 or getattr(error, "code", 0) not in TOO_LARGE:
+            raise
+    middle = len(items) // 2
+    return _in_halves(items[:middle], write) + _in_halves(items[middle:], write)
 
 
 def _own(partition: TargetPartition, change: Claim | Retracted) -> OwnRecord:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from sparkmirror.config import LossPolicy
-from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claim_log import ClaimLog, HomesUnavailable
 from sparkmirror.exact.durable.claims import Claim
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.durable.known_topics import TopicMemory
@@ -88,6 +88,8 @@ class PositionReader:
         self._policies: dict[str, str] = {}
         """Each source topic's `cleanup.policy`; an unreadable policy is `compact`."""
         self.lost_claims = LostClaims(claim_log)
+        self._away: dict[int, ConnectionError] = {}
+        """Home partitions whose claims the present reading could not read or write."""
 
     def read(
         self,
@@ -109,6 +111,7 @@ class PositionReader:
             ready({route: Refusal(reason, cause=Cause.REFUSED) for route in routes})
             return
         self._learn_policies({route.source_topic for route in routes})
+        self._away = {}
         self._reported = routes
         results: dict[PartitionPair, PartitionReading | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[PartitionPair]] = defaultdict(list)
@@ -199,12 +202,24 @@ class PositionReader:
         target_leader: int,
         routes: Sequence[PartitionPair],
     ) -> Mapping[PartitionPair, PartitionReading | Refusal]:
+        """Read a group; a home partition that fails refuses only its own pairs."""
+        refused: dict[PartitionPair, PartitionReading | Refusal] = {}
+        for route in routes if self._away else ():
+            home = self._claim_log.home((target[route.target_topic].topic_id, route.partition))
+            if home in self._away:
+                refused |= _refused([route], self._away[home])
+        rest = [route for route in routes if route not in refused]
+        if not rest:
+            return refused
         try:
-            return self._read_group(source, target, source_leader, target_leader, routes)
+            return refused | self._read_group(source, target, source_leader, target_leader, rest)
         except (TailUnread, Superseded):
             raise
+        except HomesUnavailable as error:
+            self._away |= dict.fromkeys(error.homes, error)
+            return self._read_or_refuse(source, target, source_leader, target_leader, routes)
         except ConnectionError as error:
-            return _refused(routes, error)
+            return refused | _refused(rest, error)
 
     def _read_group(
         self,

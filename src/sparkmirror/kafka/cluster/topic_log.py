@@ -152,6 +152,13 @@ class TopicLog:
             ]
         )
 
+    def led_alike(self, partition: int) -> set[int]:
+        """Return the partitions with this one's leader, or without a leader as it is."""
+        if not self._leaders:
+            self._tried(lambda: None)
+        leader = self._leader(partition).leader
+        return {partition} | {other for other, at in self._leaders.items() if at.leader == leader}
+
     def append(
         self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None
     ) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sparkmirror.kafka.cluster.groups import ListedGroup
-from sparkmirror.lint.probe import FlowProbe
+from sparkmirror.lint.probe import FlowProbe, ProbedCluster
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.atomic_sets import AtomicSets
 from sparkmirror.migrate.file import MigrationFile, Set
@@ -101,6 +101,13 @@ class Facts:
         known = phase.producers_blockers(self.seen, self.file, moving, to)
         known += phase.consumers_blockers(self.seen, self.file, moving, to)
         yield from dict.fromkeys(each for each in known if each.id in ids)
+
+    def probed(self, side: Side) -> ProbedCluster | None:
+        """Return lint's survey of a cluster."""
+        probe = self.probes.get(Side.SOURCE)
+        if probe is None:
+            return None
+        return probe.source if side is Side.SOURCE else probe.target
 
     def alias(self, side: Side) -> str:
         """Return a cluster's alias."""

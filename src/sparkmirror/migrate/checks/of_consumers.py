@@ -32,9 +32,15 @@ def _left_out(facts: Facts) -> Iterator[CheckFind]:
 
 
 def _unread(facts: Facts, *, share: bool) -> Iterator[CheckFind]:
-    """Yield groups outside all sets whose offsets nobody tells."""
+    """Yield groups outside all sets that are not listed, or whose offsets are untold."""
     for side in facts.sides:
         known, alias = facts.listed.get(side, {}), facts.alias(side)
+        cluster = facts.probed(side)
+        if cluster is not None and cluster.operations is not None and "DESCRIBE" not in cluster.operations:
+            yield unknown(
+                f"{alias} lists no group that sparkmirror's principal may not DESCRIBE",
+                f"grant sparkmirror's principal DESCRIBE on the cluster {alias}",
+            )
         for group, why in sorted(facts.unread.get(side, {}).items()):
             if (group in known and known[group].type == SHARE) is share:
                 reason = why.partition(";")[0]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sparkmirror.lint.check import CONNECTED_RULES
 from sparkmirror.lint.findings import LintFinding
-from sparkmirror.lint.probe import FlowProbe, ProbedCluster
+from sparkmirror.lint.probe import FlowProbe
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.checks.facts import Facts
 from sparkmirror.migrate.checks.precondition import Check, CheckFind, CheckVerdict, blocked, fail, ok, unknown, warn
@@ -65,20 +65,13 @@ def _rights(facts: Facts) -> Iterator[CheckFind]:
     yield from by_lint(CheckVerdict.UNKNOWN, "rights-unknown")(facts)
     if facts.file.fence is Fence.ACL:
         for side in Side:
-            cluster = _cluster(facts, side)
+            cluster = facts.probed(side)
             lacking = {"ALTER", "DESCRIBE"} - (cluster.operations or frozenset()) if cluster else set()
             if cluster is not None and cluster.operations is not None and lacking:
                 what = f"{', '.join(sorted(lacking))} on the cluster {facts.alias(side)} is missing, to add denials"
                 yield fail(
                     what, f"grant it to sparkmirror's principal by kafka-acls.sh --cluster at {facts.alias(side)}"
                 )
-
-
-def _cluster(facts: Facts, side: Side) -> ProbedCluster | None:
-    probe = facts.probes.get(Side.SOURCE)
-    if probe is None:
-        return None
-    return probe.source if side is Side.SOURCE else probe.target
 
 
 def _reverse(facts: Facts) -> Iterator[CheckFind]:

@@ -225,9 +225,7 @@ class DoneTopics:
 
     def _accepted(self, topic: str, done: DoneTopic, partition: int) -> int:
         """Return the source offset below which late records stay at the source."""
-        late = self._state.accepted.get(topic)
-        after = late.ends.get(partition, 0) if late and done.is_of(bytes.fromhex(late.source_topic_id)) else 0
-        return max(after, done.accepted.get(partition, 0))
+        return done.left_below(partition, self._state.accepted.get(topic))
 
     def late_offsets(
         self, ends: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int] = MappingProxyType({})

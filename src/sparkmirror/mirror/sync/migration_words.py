@@ -4,7 +4,8 @@ They lie in the control topic of the flow that copies from the side concerned. `
 have the ACLs that were added, and are written before these: so an operator's own denials are never removed, and a run
 that was killed in between leaves nothing that nobody knows of. `closed:NAME` says that a topic has no way back,
 `stopped:NAME` that a command, or people, were told to stop its producers. These two lie in the first flow's topic.
-`own:PRINCIPAL` is the mirror's own principal, where only a trial tells it.
+`own:PRINCIPAL` is the mirror's own principal, where only a trial tells it. Where nothing flows back, words on the
+target's ACLs are in the first flow's topic, too: `there:fence:…` and `there:own:…`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump.messages.control import ControlState
 
 _FENCE, _CLOSED, _STOPPED, _OWN = b"fence:", b"closed:", b"stopped:", b"own:"
+_THERE = b"there:"
 
 
 def fence_key(resource: AclResource, name: str) -> str:
@@ -37,10 +39,14 @@ def _read_on(log: TopicLog, offset: int) -> tuple[Sequence[LogEntry], int]:
 
 
 class MigrationWords:
-    """The words in one control topic; for one thread."""
+    """The words in one control topic; for one thread.
 
-    def __init__(self, log: TopicLog) -> None:
+    With `there`, only the words on ACLs at the flow's target.
+    """
+
+    def __init__(self, log: TopicLog, *, there: bool = False) -> None:
         self._log = log
+        self._prefix = _THERE if there else b""
         self._offset = 0
         self.closed: set[str] = set()
         """Topics without a way back, as last read."""
@@ -83,25 +89,28 @@ class MigrationWords:
 
     def learn_own(self, principal: str) -> None:
         """Write down the mirror's own principal."""
-        self._log.append(0, [(_OWN + principal.encode(), b"{}")])
+        self._log.append(0, [(self._prefix + _OWN + principal.encode(), b"{}")])
 
     def write(self, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         """Write down what will be added; nothing takes the word back."""
-        key = fence_key(resource, name).encode()
+        key = self._prefix + fence_key(resource, name).encode()
         value = json.dumps({"acls": [asdict(acl) for acl in acls]}).encode() if acls else None
         self._log.append(0, [(key, value)])
 
     def _take(self, entry: LogEntry) -> None:
-        if entry.key is not None and entry.key.startswith(_CLOSED) and entry.value:
-            self.closed.add(entry.key.removeprefix(_CLOSED).decode(errors="replace"))
-        if entry.key is not None and entry.key.startswith(_STOPPED):
-            topic = entry.key.removeprefix(_STOPPED).decode(errors="replace")
-            (self.stopped.add if entry.value else self.stopped.discard)(topic)
-        if entry.key is not None and entry.key.startswith(_OWN):
-            self.own = entry.key.removeprefix(_OWN).decode(errors="replace")
-        if entry.key is None or not entry.key.startswith(_FENCE):
+        if entry.key is None or not entry.key.startswith(self._prefix):
             return
-        key = entry.key.decode(errors="replace")
+        word = entry.key.removeprefix(self._prefix)
+        if word.startswith(_CLOSED) and entry.value:
+            self.closed.add(word.removeprefix(_CLOSED).decode(errors="replace"))
+        if word.startswith(_STOPPED):
+            topic = word.removeprefix(_STOPPED).decode(errors="replace")
+            (self.stopped.add if entry.value else self.stopped.discard)(topic)
+        if word.startswith(_OWN):
+            self.own = word.removeprefix(_OWN).decode(errors="replace")
+        if not word.startswith(_FENCE):
+            return
+        key = word.decode(errors="replace")
         try:
             body = json.loads(entry.value) if entry.value else {}
             acls = tuple(Acl(**{**each, "resource": AclResource(each["resource"])}) for each in body.get("acls", ()))

@@ -199,6 +199,14 @@ class DoneTopic(BaseModel):
         """
         return max(self.copied_to(partition), self.accepted.get(partition, 0))
 
+    def left_below(self, partition: int, later: AcceptedLate | None) -> int:
+        """Return the source offset below which the operator leaves late records.
+
+        `later` is the operator's word after the flow's turn.
+        """
+        after = later.ends.get(partition, 0) if later and self.is_of(bytes.fromhex(later.source_topic_id)) else 0
+        return max(after, self.accepted.get(partition, 0))
+
 
 class AcceptedLate(BaseModel):
     """Late records of a topic that the operator leaves at the source.
