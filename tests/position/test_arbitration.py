@@ -51,6 +51,17 @@ def test_a_claim_that_the_log_has_not_come_to_is_left_alone() -> None:
     assert ruling.false == ()
 
 
+def test_a_claim_whose_batch_was_not_sent_tells_nothing_of_the_last_copied_record() -> None:
+    """Not even its topic: what was passed over of a topic doesn't count for the topic created again after it."""
+    target = a_target([claim(ONE, 0, dense)], dense)
+    target.write(replace(claim(ONE + 1, 10, range(30, 35)), source_topic_id=b"n" * 16))
+    for deleted in (0, 10):
+        target.delete_records(deleted)
+        position = target.position()
+        assert isinstance(position, Position)
+        assert (position.source_topic_id, position.upstream, position.downstream) == (b"s" * 16, 10, 10)
+
+
 def test_what_is_confirmed_needs_no_evidence() -> None:
     settled, rival = claim(ONE, 0, [0, 1, 5], confirmed=True), claim(OTHER, 0, [0, 2, 5])
     assert questioned([settled, rival]) == [rival]

@@ -15,12 +15,15 @@ from sparkmirror.exact.position.decision import Position
 from sparkmirror.exact.position.foreign import ForeignRecords
 from sparkmirror.exact.position.loss_detection import (
     Found,
+    LedgerPosition,
     Writers,
     look_for_losses,
     not_ours,
+    recreated_loss,
     shrunk,
     target_recreated,
     target_truncated,
+    truncated_loss,
 )
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.splice import Run
@@ -128,6 +131,27 @@ def test_markers_that_were_passed_over_are_no_loss() -> None:
 def test_what_was_passed_over_counts_only_of_the_same_place_and_log(changed: dict[str, Any]) -> None:
     (loss,) = look(GO_ON, source_start=73, **changed).losses
     assert (loss.first, loss.end) == (70, 73)
+
+
+@pytest.mark.parametrize(
+    ("other", "cut_at", "recreated"),
+    [(recreated_loss, None, True), (truncated_loss, 90, True), (recreated_loss, None, False)],
+    ids=["new topic", "cut log", "before the cut"],
+)
+def test_what_was_passed_over_of_another_log_does_not_count(other: Any, cut_at: int | None, recreated: bool) -> None:
+    """The target lost the last three records, and as many of another log were copied in their place."""
+    at = LedgerPosition(TARGET, 22 if recreated else 9)
+    first = (30,) if other is recreated_loss else (30, 67)
+    known = [target_truncated(ROUTE, TARGET, 22, 25), other(ROUTE, at, *first, GO_ON)]
+    position = replace(COPIED, source_topic_id=NEW, upstream=33)
+    found = look_for_losses(
+        ROUTE, position, (), NEW, 40, GO_ON, target_topic_id=TARGET, known=known, passed=(80, 25), cut_at=cut_at
+    )
+    if recreated:
+        assert found.resume_at == 40
+        assert [(loss.kind, loss.first, loss.end) for loss in found.losses] == [(LossKind.EXPIRED, 33, 40)]
+    else:
+        assert found == Found((), 80), "the same log's records were copied again"
 
 
 def test_what_was_passed_over_counts_behind_fences_that_came_since() -> None:

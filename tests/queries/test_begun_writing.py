@@ -348,3 +348,24 @@ def test_equal_records_of_a_compacted_source_are_not_told_apart(dropped: set[int
     with pytest.raises(RowsInDoubt):
         query.attempt()
     assert (query.sink.log, query.told) == ([*range(9)], [])
+
+
+@pytest.mark.parametrize("dropped", [{0}, {0, 3}])
+def test_a_compacted_sources_row_equal_to_an_earlier_one_is_not_taken_for_it(dropped: set[int]) -> None:
+    """Else the key's last value at the target would be the one before."""
+    query = Query(range(END), keys=1, value=lambda offset: 0 if offset in (0, 2) else offset)
+    with pytest.raises(Died):
+        query.attempt(2)
+    query.compacted = dropped
+    with pytest.raises(RowsInDoubt, match="delete the topic at the target to have it copied again"):
+        query.attempt()
+    assert (query.sink.log, query.told) == ([0, 1], [])
+
+
+def test_equal_rows_of_a_compacted_source_that_dropped_none_since_are_all_copied() -> None:
+    query = Query(range(END), keys=1, value=two_in_turn)
+    with pytest.raises(Died):
+        query.attempt(5)
+    query.compacted = {END}
+    query.attempt()
+    assert (query.sink.log, query.told) == ([*range(END)], [])

@@ -14,7 +14,7 @@ from sparkmirror.config.model import TransformQuery
 from sparkmirror.errors import ClusterUnreachable, RecordsGone, RowsChanged
 from sparkmirror.exact.durable.losses import Loss, LossLedger
 from sparkmirror.exact.position.cause import Cause
-from sparkmirror.exact.position.loss_detection import LedgerPosition, expired_loss
+from sparkmirror.exact.position.loss_detection import LedgerPosition, expired_loss, truncated_loss
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.client import TopicLeaders
 from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
@@ -122,6 +122,34 @@ def test_failures_that_pass_are_not_in_a_row(monkeypatch: pytest.MonkeyPatch) ->
     assert not worker.is_done
 
 
+@pytest.mark.parametrize(
+    "error",
+    [RecordsGone("t has no leader"), QueryHalted(Halt(Cause.NO_LEADER, "t-0 has no leader")), ConnectionError("down")],
+    ids=["begun", "first", "other"],
+)
+def test_once_waits_for_the_leader_of_a_micro_batch_as_pumps_do(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Other failures that pass meanwhile don't end it; but several in a row do."""
+    worker = QueryWorker.__new__(QueryWorker)
+    pauses = worker.stopping = Pauses()
+    worker.driver = SimpleNamespace(topics=SimpleNamespace(ends={("t", 0): 50}))  # type: ignore[assignment]
+    worker.is_done = False
+    worker._retry = Retry(0)  # noqa: SLF001
+    monkeypatch.setattr(query_worker, "now_s", lambda: 7 + sum(pauses.seconds))
+    failures = [*[error] * 5, ConnectionError("its leader has changed"), *[error] * 20]
+
+    def fail() -> bool:
+        raise failures.pop(0)
+
+    monkeypatch.setattr(worker, "_copy", fail)
+    monkeypatch.setattr(worker, "_told", lambda error: None)
+    monkeypatch.setattr(worker, "_goes_on", lambda: True)
+    worker.run()
+    assert worker.is_done
+    assert sum(pauses.seconds) == (15 if isinstance(error, ConnectionError) else 1 + 2 + 4 + 8 + 16 + 30)
+
+
 @pytest.mark.parametrize("copied", [3, 50])
 def test_once_waits_for_a_leader_as_pumps_do(monkeypatch: pytest.MonkeyPatch, copied: int) -> None:
     """Not for that of a partition that is copied to its wanted end."""
@@ -227,10 +255,17 @@ def test_the_copied_records_of_a_topic_that_is_gone_count(comes_back: bool) -> N
 
 
 def halted_by(
-    monkeypatch: pytest.MonkeyPatch, refused: str, gone: Iterable[str], written: Iterable[str] = ()
+    monkeypatch: pytest.MonkeyPatch,
+    refused: str,
+    gone: Iterable[str],
+    written: Iterable[str] = (),
+    *,
+    disowned: Iterable[str] = (),
+    ledger: list[Loss] | None = None,
 ) -> Exception:
     """Return what a query ends with as a partition's rows are refused; it copies a and b."""
     worker = a_worker()
+    worker._noted = set()  # noqa: SLF001
     routes = [PartitionPair(name, f"A.{name}", 0) for name in "ab"]
     monkeypatch.setattr(worker, "_routes", lambda _: routes)
     monkeypatch.setattr(worker, "_topics", dict)
@@ -250,7 +285,10 @@ def halted_by(
     ]
     anything: Any = SimpleNamespace(topics=lambda _: ["A.a", "A.b", *written])
     error = RowsChanged(f"{refused}: 3 records that an earlier attempt appended are not among this attempt's rows")
-    return worker._halted_by(error, [], records, anything, BEGUN, anything)  # noqa: SLF001
+    at, policy = LedgerPosition(TARGET_ID, 10), LossPolicy(truncated="halt")
+    lost = [truncated_loss(route, at, 3, 5, policy) for route in routes if route.source_topic in disowned]
+    noted: Any = SimpleNamespace(record=([] if ledger is None else ledger).append)
+    return worker._halted_by(error, lost, records, anything, BEGUN, noted)  # noqa: SLF001
 
 
 def test_a_halt_names_the_partition_whose_rows_were_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,3 +307,23 @@ def test_rows_that_changed_where_nothing_is_gone_are_told_as_such(monkeypatch: p
     ended = halted_by(monkeypatch, "A.b-0", "a")
     assert isinstance(ended, RowsChanged)
     assert ended.place == ("A.b", 0)
+
+
+def test_a_halt_blames_the_log_that_took_back_the_refused_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not another log that was cut: whoever deletes the other's copy gets no further."""
+    ledger: list[Loss] = []
+    ended = halted_by(monkeypatch, "A.b-0", "", disowned="ab", ledger=ledger)
+    assert isinstance(ended, QueryHalted)
+    assert ended.halt.cause is Cause.TRUNCATED
+    assert str(ended).startswith("the log of source b-0 was cut at offset 3")
+    assert "nothing more is copied until A.b is deleted" in str(ended)
+    assert "a-0" not in str(ended)
+    assert [loss.source_topic for loss in ledger] == ["b"], "nobody knows whether the other's records were copied"
+    ended = halted_by(monkeypatch, "A.b-0", "b", disowned="a")
+    assert "offsets 0 to 4 of source b-0 are gone" in str(ended)
+    assert isinstance(halted_by(monkeypatch, "A.b-0", "", disowned="a"), RowsChanged)
+    ended = halted_by(monkeypatch, "all-3", "", ["all"], disowned="ab", ledger=ledger)
+    assert "the log of source a-0 was cut" in str(ended)
+    assert "the log of source b-0 was cut" in str(ended), "any record's rows may be there"
+    assert "until the flow is stopped, A.a, A.b, all are deleted" in str(ended)
+    assert [loss.source_topic for loss in ledger] == ["b", "a", "b"]

@@ -86,6 +86,9 @@ class BegunWriter:
     ) -> list[AppendedRange]:
         writer, batch, gone = self._writer, begun.batch, begun.gone
         leaves = {at: GoneRows(offsets, is_compacted=True) for at, offsets in compacted.items()}
+        if begun.is_exact and not compacted:
+            # A new row may equal one that was compacted: only rows in the earlier records' order are theirs.
+            leaves = dict.fromkeys(begun.compacted, GoneRows(0))
         if not begun.is_begun:
             self._tell(gone, {})
             return writer.write(rows, batch, leaves)

@@ -133,6 +133,13 @@ def gone_records(
     return gone
 
 
+def blamed(refused: TopicPartition | None, disowned: Sequence[Loss], copies: Container[str]) -> list[Loss]:
+    """Return the losses behind a target partition's refused rows, as `doubtful`."""
+    if refused is None or refused[0] not in copies:
+        return list(disowned)
+    return [loss for loss in disowned if (loss.target_topic, loss.partition) == refused]
+
+
 def doubtful(refused: TopicPartition | None, gone: Sequence[GoneRecords], copies: Container[str]) -> GoneRecords | None:
     """Return the gone records for which rows of a target partition are refused.
 

@@ -41,7 +41,7 @@ from sparkmirror.mirror.sync.topics import MirroredTopic
 from sparkmirror.pump.copies import wanted_codec
 from sparkmirror.pump.retry import Retry
 from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter
-from sparkmirror.queries.gone_records import GoneRecords, doubtful, gone_records
+from sparkmirror.queries.gone_records import GoneRecords, blamed, doubtful, gone_records
 from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
@@ -72,7 +72,10 @@ LZ4 = Codec(3)
 PAUSED = Halt(Cause.PAUSED, "paused")
 IDLE_S = 0.5
 MOST_FAILURES = 5
-"""Failures in a row with which a query ends, with `once`."""
+"""Failures in a row with which a query ends, with `once`.
+
+Waits for a leader, or for a topic that can't be seen, don't count: pumps have patience with them, too.
+"""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _DOUBLINGS = 0.5, 30.0, 6
 _ROLE = "sparkmirror-query"
 _CONNECT_S = 15.0
@@ -128,15 +131,18 @@ class QueryWorker:
 
     def run(self) -> None:
         """Copy until stopped, or until another process has the flow."""
-        self._failures = 0
+        self._failures = counted = 0
         while self._goes_on():
             try:
                 if self._copy():
                     return
             except Exception as error:  # Spark's own errors have no common root; any may pass
+                waits = _waits(error)
+                counted = (counted if self._failures else 0) + (not waits)
                 self._failures += 1
                 self._told(error)
-                if self.driver.topics.ends is not None and self._failures == MOST_FAILURES:
+                is_over = self._retry.is_out_of_patience(now_s()) if waits else counted >= MOST_FAILURES
+                if self.driver.topics.ends is not None and is_over:
                     self.is_done = True
                     return
             if self.stopping.wait(min(_FIRST_PAUSE_S * 2 ** min(self._failures, _DOUBLINGS), _LONGEST_PAUSE_S)):
@@ -250,11 +256,12 @@ class QueryWorker:
         gone, and the rows don't tell their records.
         """
         copies = {route.target_topic for route in self._routes(self._topics())}
-        if disowned:
-            self._note(disowned, ledger)
-            cause, words, target = cause_of_loss(disowned[0].kind), disowned[0].words, disowned[0].target_topic
-        elif (blamed := doubtful(error.place, gone, copies)) is not None:
-            cause, words, target = Cause.EXPIRED, f"{error}; {blamed.in_doubt}", blamed.target[0]
+        if lost := blamed(error.place, disowned, copies):
+            self._note(lost, ledger)
+            words = "; ".join(loss.words for loss in lost)
+            cause, target = cause_of_loss(lost[0].kind), lost[0].target_topic
+        elif (expired := doubtful(error.place, gone, copies)) is not None:
+            cause, words, target = Cause.EXPIRED, f"{error}; {expired.in_doubt}", expired.target[0]
         else:
             return error
         written = copies | set(writer.topics(MicroBatch(self._id, batch.number)))
@@ -545,6 +552,13 @@ def _transformed(records: DataFrame, chain: Chain) -> DataFrame:
         return apply_to_batches(batches, chain)
 
     return records.mapInArrow(rows, records.schema)
+
+
+def _waits(error: Exception) -> bool:
+    """Tell whether a query waits for a leader, or for a topic of a begun micro-batch."""
+    if isinstance(error, QueryHalted):
+        return error.halt.cause is Cause.NO_LEADER
+    return isinstance(error, RecordsGone)
 
 
 def _halt_for(loss: Loss) -> Halt:

@@ -70,6 +70,10 @@ class PartitionLine:
         """Digests that the next rows must have, as `theirs` in order."""
         self._matched: set[int] = set()
         """Digests of matched rows of a compacted source."""
+        self._places: dict[int, int] = {}
+        """Place of each digest among a compacted source's earlier records."""
+        self._matched_to = -1
+        """Place of the last matched row among these records."""
         self._is_compacted = leave is not None and leave.is_compacted
         self._is_changed = False
         """True if the rows' order is not that of the earlier records."""
@@ -103,6 +107,7 @@ class PartitionLine:
             digests = each.digests(with_time and not self.is_stamped).tolist()
             self.theirs.update(digests)
             if self._leave is not None:
+                self._places = {}
                 self._learned += zip(digests, _keys(each), strict=True)
         first_offset, last_offset = place
         self.next += count
@@ -193,13 +198,26 @@ class PartitionLine:
                 left.append(number)
                 continue
             if self._is_compacted:
-                self.is_in_doubt |= digest in self._matched or (self._leave is not None and self.theirs[digest] > 1)
+                self.is_in_doubt |= digest in self._matched or (
+                    self._leave is not None and self._may_be_another(digest)
+                )
                 self._matched.add(digest)
             self.earlier += 1
             self.theirs[digest] -= 1
             if not self.theirs[digest]:
                 del self.theirs[digest]
         return RowSelection(rows.columns, np.array(left, np.int64))
+
+    def _may_be_another(self, digest: int) -> bool:
+        """Tell whether a row may only be equal to an earlier record, and not its row.
+
+        Records are equal, or the row comes behind a later record's row.
+        """
+        if not self._places:
+            self._places = {learned: place for place, (learned, _) in enumerate(self._learned)}
+        place, before = self._places[digest], self._matched_to
+        self._matched_to = place
+        return self.theirs[digest] > 1 or place < before
 
     def _let_go(self) -> None:
         """Take a compacted source's unmatched records for gone, once, if order allows.

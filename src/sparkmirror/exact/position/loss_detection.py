@@ -79,6 +79,8 @@ def look_for_losses(
     - `turn_is_over`: the copy has come to the published end of the flow's turn. What others wrote last at the target is
       the next turn's.
     """
+    if _is_outdated(passed[1], known):
+        passed = -1, -1
     cut = halted_at_target(known)
     if (halted := _cut_and_emptied(route, target_topic_id, position, cut, appended)) is not None:
         return Found((halted,), None)
@@ -138,6 +140,17 @@ def _done_below(
     if position.upstream is None or downstream != end:
         return position.upstream or 0
     return max(position.upstream, upstream if cut_at is None else min(upstream, cut_at))
+
+
+def _is_outdated(downstream: int, known: Sequence[Loss]) -> bool:
+    """Tell whether a copy may have ended at a target offset once before.
+
+    The target lost records there, and another log's came in their place. Until the copy is longer, records that were
+    passed over may be told as lost.
+    """
+    others = [loss.downstream for loss in known if loss.kind in (LossKind.RECREATED, LossKind.TRUNCATED)]
+    cut = [loss for loss in known if loss.kind is LossKind.TARGET_TRUNCATED and loss.first < downstream <= loss.end]
+    return any(loss.first <= other < downstream for loss in cut for other in others)
 
 
 def cut_in(copied: Sequence[EpochStart], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
