@@ -251,7 +251,7 @@ def test_an_undo_knows_that_an_earlier_run_may_have_let_producers_in(fence: Fenc
 @RENAMED
 def test_an_undo_has_the_command_stop_whom_an_earlier_run_has_started(renamed: bool) -> None:
     world, driver = a_world(Fence.HOOK, renamed=renamed, groups=())
-    killed_in(driver, actions.Open, ALL)
+    killed_in(driver, actions.Open, ALL, 2)  # behind the start
     assert world.write(TARGET, "orders", 0)
     hands = Stubborn(world, asked=refuse)
     assert run(driver, hands, ALL, before_open(driver)).code is Code.UNDONE

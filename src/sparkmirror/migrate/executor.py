@@ -16,7 +16,7 @@ from typing import Protocol
 
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.migrate import phase, switch_plan
-from sparkmirror.migrate.actions import Action, Deny, Open
+from sparkmirror.migrate.actions import Action, Open
 from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set, SwitchStep
 from sparkmirror.migrate.hooks import HookRefused, payload, shown
 from sparkmirror.migrate.left_behind import command_back, left_behind
@@ -354,10 +354,6 @@ class Executor:
             file = file.model_copy(update={"fence": Fence.NONE})
         began, words = self._look(patience), ""
         seen = began
-        if self._opened and (noted := _noted(switch_plan.whole_plan(file, seen, moving_set, back), seen)):
-            words = noted.words(seen)
-            self._tell(StepEvent(kind="undo", words=words))
-            seen, _ = self._act(noted, seen, patience)
         while True:
             self._late = switch_plan.too_late(began, seen, moving_set, back) if self._opened else None
             to = back.opposite if self._late else back
@@ -407,15 +403,6 @@ def _refusal(do: Callable[[], None]) -> str:
 
 def _kept(error: TimeUp | HookRefused) -> str:
     return error.for_evidence if isinstance(error, HookRefused) else str(error)
-
-
-def _noted(plan: Sequence[Action], seen: Observation) -> Action | None:
-    """Return the order to stop producers if it counts as done by its note alone.
-
-    The note may be of the other side's producers: a start that was cut off has left it.
-    """
-    orders = (each for each in plan if isinstance(each, Deny) and each.fence is not Fence.ACL)
-    return next((each for each in orders if each.seen(seen)), None)
 
 
 def _never_leaves(seen: Observation, topic: str) -> bool:

@@ -139,6 +139,14 @@ def stopped(seen: Observation, topic: str) -> bool:
     return word(seen, Side.SOURCE, topic).stopped
 
 
+def stopped_at(seen: Observation, topic: str) -> Side | None:
+    """Return the side where the topic's producers stopped, and did not start since.
+
+    None if they may run: no order, or one that was cut off.
+    """
+    return word(seen, Side.SOURCE, topic).stopped_at
+
+
 def is_published(seen: Observation, side: Side, topic: str) -> bool:
     """True if the topic's ends at `side` are published, and no records follow."""
     return word(seen, side, topic).done and not leaks(seen, side, topic)
