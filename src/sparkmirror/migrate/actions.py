@@ -461,6 +461,16 @@ class Open(Action):
                 missing[name] = left
         return missing
 
+    def lacks_newcomers_alone(self, seen: Observation) -> bool:
+        """True if all are let in but principals that got their rights after the switch.
+
+        The switch has denied all others where they come from.
+        """
+        if not self._all_came(seen) or self.denied(seen) or self.to_start(seen):
+            return False
+        lacking = self.ungranted(seen).items()
+        return not any(phase.topic_at(seen, self.leaving, name).fence.added.intersection(who) for name, who in lacking)
+
 
 class Withdraw(Action):
     """Take published ends back, so that the flow continues copying.

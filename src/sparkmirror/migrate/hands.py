@@ -30,7 +30,7 @@ class RealHands:
         self._writing = writing
         self._observer = PairObserver(file, pair)
         self._asked: dict[str, tuple[str, Side]] = {}
-        """This run's last order to a hook, by topic: stop or start, and where they go."""
+        """The last order to a hook by topic: stop or start, and where the producers go."""
         self._tried: dict[Side, set[str]] = {side: set() for side in Side}
         self._own: dict[Side, set[str]] = {side: {own} for side, own in pair.named.items() if own}
         """The mirror's principals by side, by name or as trials have found them."""

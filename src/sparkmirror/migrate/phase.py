@@ -8,7 +8,7 @@ alone tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -376,15 +376,37 @@ def read_for_good(seen: Observation, moving: Set, side: Side, began: Observation
 
     Nothing copies from there then. With `began`, groups count that have read there since a switch began.
     """
-    here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
     read = [
         group
         for group in moving.groups
         if not _is_unread(seen, group, side) and (began is None or _has_read_since(began, seen, group, side))
     ]
-    if side in seen.flows or not read:
-        return None
-    return Blocker("no-flow", f"nothing copies from {here} to {there}, and {', '.join(read)} may have read at {here}")
+    return None if side in seen.flows or not read else no_way_back_for(seen, read, side)
+
+
+def no_way_back_for(seen: Observation, groups: Sequence[str], side: Side) -> Blocker:
+    """Return why groups that may have read at `side` can't go back without a flow."""
+    here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
+    return Blocker("no-flow", f"nothing copies from {here} to {there}, and {', '.join(groups)} may have read at {here}")
+
+
+def read_meanwhile(began: Observation, seen: Observation, groups: Sequence[str], side: Side) -> list[str]:
+    """Return the groups that may have read at `side` since a run towards it began."""
+    return [group for group in groups if _may_have_read(began, seen, group, side)]
+
+
+def _may_have_read(began: Observation, seen: Observation, group: str, side: Side) -> bool:
+    before, now = group_at(began, side, group), group_at(seen, side, group)
+    if before.members or not before.empty:
+        return False
+    if now.members or not now.empty:
+        return True
+    if not group_at(seen, side.other, group).empty:
+        return False  # the mirror may set its places at this moment
+    wanted = positions(seen, side.other, group)
+    return any(
+        offset > max(before.offsets.get(place, 0), wanted.get(place) or 0) for place, offset in now.offsets.items()
+    )
 
 
 def _has_read_since(began: Observation, seen: Observation, group: str, side: Side) -> bool:
