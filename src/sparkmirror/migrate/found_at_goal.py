@@ -38,12 +38,13 @@ def found_at_goal(file: MigrationFile, seen: Observation, moving: Set, goal: Swi
     settled = tuple(name for name in moving.topics if _is_settled(file, seen, moving, name, goal))
     topics = tuple(name for name in moving.topics if name not in settled)
     live = [name for name in topics if phase.live_side(seen, name) is goal.at]
+    let_in = live or [name for name in topics if phase.stopped_at(seen, name) is goal.at]
     return FoundAtGoal(
         began=seen,
         set=moving.model_copy(update={"topics": topics, "groups": groups}),
         settled=settled,
         stay=len(live) == len(topics) and all(_never_leaves(seen, name) for name in live),
-        opened=goal.who is not Who.CONSUMERS and bool(live),
+        opened=goal.who is not Who.CONSUMERS and bool(let_in),
     )
 
 

@@ -304,6 +304,8 @@ def _producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to:
     leaving = to.other
     forth, back = seen.flows.get(leaving), seen.flows.get(to)
     if all(live_side(seen, topic) is to for topic in moving.topics):
+        if blocker := written_for_good(seen, moving, leaving):
+            yield blocker
         return
     over = [topic for topic in moving.topics if topic_phase(seen, topic).phase is Phase.COMPLETED]
     if over:
@@ -360,14 +362,16 @@ def written_for_good(seen: Observation, moving: Set, side: Side, began: Observat
     """Return why producers can't go back from `side`, if they have written there.
 
     Nothing copies from there then. A partition without a leader may have records. Topics count that are live there, or
-    were when the switch `began`.
+    were when the switch `began`; and those whose way back a killed run began, when nobody had written there.
     """
-    here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
-    live = [topic for topic in moving.topics if live_side(began or seen, topic) is side]
-    written = [each for each in live if topic_at(seen, side, each).leaderless or _written(seen, side, each)]
+    here, there, first = seen.clusters[side].alias, seen.clusters[side.other].alias, began or seen
+    leaving = [topic for topic in moving.topics if side in (live_side(first, topic), stopped_at(first, topic))]
+    written = [each for each in leaving if topic_at(seen, side, each).leaderless or _written(seen, side, each)]
     if side in seen.flows or not written:
         return None
     told = f"nothing copies from {here} to {there}, and producers may have written to {', '.join(written)} at {here}"
+    if all(live_side(first, topic) is not side for topic in written):
+        told += f": switch the producers to {here} again"
     return Blocker("no-flow", told)
 
 
