@@ -69,6 +69,20 @@ def test_records_that_are_not_copied_any_more(who: Who) -> None:
     assert late.look(world.observe()) == told, "since the published end, whenever the first look is"
 
 
+def test_records_that_were_accepted_before_the_first_look_are_no_news() -> None:
+    world, driver = switched(renamed=True)
+    for _ in range(3):
+        world.append(SOURCE, "orders", 0)
+    seen = world.observe()
+    forth = seen.flows[SOURCE]
+    end = forth.topics["orders"].ends[0]
+    topics = {"orders": replace(forth.topics["orders"], accepted={0: end + 2})}
+    seen = replace(seen, flows={**seen.flows, SOURCE: replace(forth, topics=topics)})
+    watched = Bypasses(driver.one, THERE, sets_groups=True)
+    assert watched.look(seen) == ["orders-0: 1 offset came to A that no flow copies"]
+    assert watched.look(seen) == []
+
+
 def test_a_partition_without_a_leader_for_a_look() -> None:
     world, driver = switched(renamed=True)
     seen = world.observe()

@@ -158,7 +158,28 @@ _MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("content", "said"), _MISTAKES)
+_NO_TEXTS = [
+    (
+        LEAST + 'hooks: {before: {open: ["./a\\0b"]}}\n',
+        ", line 3: hooks.before.open[0].run: has a NUL byte, which no command or URL can have: take it out",
+    ),
+    (
+        LEAST + 'hooks: {fence: {stop: {run: "./a\\0b"}, start: ./b}}\n',
+        ", line 3: hooks.fence.stop.run: has a NUL byte, which no command or URL can have: take it out",
+    ),
+    (
+        LEAST + 'hooks: {after: {open: ["./a\\ud800"]}}\n',
+        ", line 3: hooks.after.open[0].run: has half of a character (a surrogate): write the whole character",
+    ),
+    (
+        'mirror: a\nsets: [{name: shop, topics: [orders], owner: "a\\ud800"}]\n',
+        ", line 2: sets[0].owner: has half of a character (a surrogate): write the whole character",
+    ),
+]
+"""Texts that YAML can have, and no hook can get."""
+
+
+@pytest.mark.parametrize(("content", "said"), [*_MISTAKES, *_NO_TEXTS])
 def test_one_line_for_a_mistake(write: Callable[[str], str], content: str, said: str) -> None:
     path = write(content)
     with pytest.raises(ConfigError) as raised:

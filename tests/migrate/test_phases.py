@@ -293,7 +293,7 @@ def test_what_was_said_of_a_topic_outlives_the_topic(closed: bool) -> None:
     state[TARGET].turns["orders"] = TurnStart(number=2)
     said = {
         side: SimpleNamespace(
-            state=each, stopped={"orders"} if closed else set(), closed={"orders"} if closed else set()
+            state=each, stopped={"orders": ""} if closed else {}, closed={"orders"} if closed else set()
         )
         for side, each in state.items()
     }
@@ -310,7 +310,7 @@ def test_late_records_that_the_operator_accepts_are_seen() -> None:
     state = ControlState()
     state.done["orders"] = DoneTopic(source_topic_id="aa" * 16, ends={0: 10, 1: 10}, accepted={0: 12, 2: 3})
     state.accepted["orders"] = AcceptedLate(source_topic_id="aa" * 16, ends={0: 11, 1: 14})
-    words = {SOURCE: SimpleNamespace(state=state, stopped=set(), closed=set())}
+    words = {SOURCE: SimpleNamespace(state=state, stopped={}, closed=set())}
     pair: Any = SimpleNamespace(copy_of=lambda _, name: f"A.{name}", words=words)
     slow: Any = {SOURCE: SimpleNamespace(foreign={})}
     observer = PairObserver.__new__(PairObserver)

@@ -124,8 +124,8 @@ class World:
             word.turn = 1
         self.running = {SOURCE: True, TARGET: fence is Fence.ACL}
         """True where producers try to write; where ACLs refuse them, they try all the time."""
-        self.stopped: set[str] = set()
-        """Topics of which it is noted that a command, or people, stopped the producers."""
+        self.stopped: dict[str, Side | None] = {}
+        """Topics of which it is noted that a command, or people, shall stop the producers, and where these did."""
         self.written: dict[TopicPartition, list[int]] = {(name, p): [] for name in self.names for p in self.partitions}
         self.read: dict[tuple[str, str, int], list[int]] = {
             (group, name, p): [] for group in self.groups for name in self.names for p in self.partitions
@@ -307,6 +307,7 @@ class World:
                 reached=self._reached(word, side),
                 begun=self._has_turn(side, topic),
                 stopped=side is SOURCE and topic in self.stopped,
+                stopped_at=self.stopped.get(topic) if side is SOURCE else None,
                 lag=sum(max(len(log) - word.copied.get(part, 0), 0) for part, log in enumerate(logs)),
             )
         positions = {}
@@ -362,8 +363,9 @@ class World:
             case actions.Deny():
                 if self.fence is not Fence.ACL:
                     return [
-                        *(lambda name=name: self.stopped.add(name) for name in action.to_stop(seen)),
+                        *(partial(self._note, name, None) for name in action.to_stop(seen)),
                         lambda: self.running.update({action.leaving: False}),
+                        *(partial(self._note, name, action.leaving) for name in action.to_stop(seen)),
                     ]
                 return [
                     effect
@@ -385,10 +387,14 @@ class World:
                         for name, missing in action.ungranted(seen).items()
                         for who in missing
                     ),
+                    *(partial(self._note, name, None) for name in action.to_start(seen)),
                     *([lambda: self.running.update({action.arriving: True})] if action.to_start(seen) else []),
-                    *(lambda name=name: self.stopped.discard(name) for name in action.to_start(seen)),
+                    *(partial(self.stopped.__delitem__, name) for name in action.to_start(seen)),
                 ]
         raise AssertionError(f"no such action: {action}")
+
+    def _note(self, topic: str, side: Side | None) -> None:
+        self.stopped[topic] = side
 
     @staticmethod
     def _commit(there: Cluster, group: str, where: TopicPartition, offset: int) -> None:

@@ -3,8 +3,8 @@
 Each has words, what clients see, the undo, and how to tell that it is done.
 
 An action is done if the next observation shows its effect (`seen`), whoever brought it about. So a run that was killed
-anywhere continues at the first action whose effect is missing. What no broker shows is noted before it is done: that
-producers were stopped by a command, or by people.
+anywhere continues at the first action whose effect is missing. What no broker shows is noted: before a command stops
+producers, or starts them, that they may run or not, and after it where they stopped, or that they run.
 """
 
 from __future__ import annotations
@@ -263,11 +263,12 @@ class Deny(Action):
     def seen(self, seen: Observation) -> bool:
         if self.fence is Fence.ACL:
             return all(phase.is_shut(seen, self.leaving, topic.name) for topic in self._topics(seen))
-        return all(phase.stopped(seen, topic.name) for topic in self._topics(seen)) and not self._growing(seen)
+        return not self.to_stop(seen) and not self._growing(seen)
 
     def to_stop(self, seen: Observation) -> list[str]:
-        """Return the topics of which nobody has noted that their producers were stopped."""
-        return [topic.name for topic in self._topics(seen) if not phase.stopped(seen, topic.name)]
+        """Return the topics of which nobody has noted that their producers stopped here."""
+        here = self.leaving
+        return [topic.name for topic in self._topics(seen) if phase.stopped_at(seen, topic.name) is not here]
 
     def wait_s(self, policies: Policies) -> float:
         return policies.empty if self.fence is Fence.NONE else policies.fence
@@ -459,6 +460,16 @@ class Open(Action):
             if left := sorted(had - phase.topic_at(seen, self.arriving, name).fence.writers):
                 missing[name] = left
         return missing
+
+    def lacks_newcomers_alone(self, seen: Observation) -> bool:
+        """True if all are let in but principals that got their rights after the switch.
+
+        The switch has denied all others where they come from.
+        """
+        if not self._all_came(seen) or self.denied(seen) or self.to_start(seen):
+            return False
+        lacking = self.ungranted(seen).items()
+        return not any(phase.topic_at(seen, self.leaving, name).fence.added.intersection(who) for name, who in lacking)
 
 
 class Withdraw(Action):

@@ -37,7 +37,7 @@ class Bypasses:
         """
         self._moving, self._goal, self._sets_groups = moving, goal, sets_groups
         self._ends: dict[TopicPartition, int] = {}
-        """End of each partition as last seen; before, the published one."""
+        """End of each partition as last seen; before, the published or accepted one."""
         self._foreign: dict[str, set[str]] = {}
         """Entries of the ledger that are known, by topic."""
         self._members: set[str] = set()
@@ -64,9 +64,10 @@ class Bypasses:
             self._foreign.setdefault(topic, set()).update(words)
             if phase.keeps_names(seen, topic):
                 continue  # its log at the side that was left grows by copies
-            published = phase.word(seen, left, topic).ends
+            said = phase.word(seen, left, topic)
             for partition, end in phase.topic_at(seen, left, topic).ends.items():
-                count = end - self._ends.get((topic, partition), published.get(partition, end))
+                accepted = max(said.ends.get(partition, end), said.accepted.get(partition, 0))
+                count = end - self._ends.get((topic, partition), accepted)
                 self._ends[topic, partition] = end
                 if count > 0:
                     came = "1 offset" if count == 1 else f"{count:,} offsets"

@@ -16,12 +16,13 @@ from typing import Protocol
 
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.migrate import phase, switch_plan
-from sparkmirror.migrate.actions import Action, Deny, Open
+from sparkmirror.migrate.actions import Action, Open, listed
 from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set, SwitchStep
+from sparkmirror.migrate.found_at_goal import FoundAtGoal, found_at_goal, producers_left
 from sparkmirror.migrate.hooks import HookRefused, payload, shown
 from sparkmirror.migrate.left_behind import command_back, left_behind
 from sparkmirror.migrate.observation import Observation
-from sparkmirror.migrate.phase import Blocker, Phase
+from sparkmirror.migrate.phase import Blocker
 from sparkmirror.migrate.switch_plan import SwitchGoal, Who
 
 POLL_S = 0.05
@@ -148,12 +149,12 @@ class Executor:
         """An action in words that may have an effect, if nobody has looked since."""
         self._opened = False
         """True if this run, or one before, may have let producers in at the goal's side."""
-        self._stay = False
-        """True if the producers were at the goal's side before, where an undo leaves them."""
-        self._groups: tuple[str, ...] = ()
-        """The groups that this run moves: its undo leaves the others."""
+        self._before: FoundAtGoal
+        """Topics and groups at the goal before this run, where the undo leaves them."""
         self._late: Blocker | None = None
         """Reason why the undo can't come to its end."""
+        self._no_return: Blocker | None = None
+        """Reason why groups that this run has moved can't go back."""
 
     def run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
         """Bring a set to a goal.
@@ -180,9 +181,10 @@ class Executor:
         return outcome
 
     def _run(self, moving_set: Set, goal: SwitchGoal) -> SwitchOutcome:
-        self._people_s, self._unseen, self._late = 0.0, "", None
+        self._people_s, self._unseen, self._late, self._no_return = 0.0, "", None, None
         seen = self._seen = self._hands.look()
-        self._remember(seen, moving_set, goal)
+        self._before = found_at_goal(self._file, seen, moving_set, goal)
+        self._opened = self._before.opened
         plan = switch_plan.plan(self._file, seen, moving_set, goal)
         blockers = switch_plan.blockers(self._file, seen, moving_set, goal)
         if not plan and not blockers:
@@ -206,23 +208,6 @@ class Executor:
         seconds = time.monotonic() - begun - self._people_s
         self._note(moving_set, goal, "done", f"{seconds:.2f} s")
         return SwitchOutcome(code=Code.DONE, words=f"{moving_set.name}: done", seconds=seconds)
-
-    def _remember(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> None:
-        """Remember for an undo what this run has found at the goal."""
-        alone = {name: moving_set.model_copy(update={"groups": (name,)}) for name in moving_set.groups}
-        consumers = SwitchGoal(Who.CONSUMERS, goal.at)
-        self._groups = tuple(
-            name for name, group in alone.items() if switch_plan.plan(self._file, seen, group, consumers)
-        )
-        live = [topic for topic in moving_set.topics if phase.live_side(seen, topic) is goal.at]
-        self._opened = goal.who is not Who.CONSUMERS and bool(live)
-        self._stay = not self._producers_left(seen, moving_set, goal) or (
-            len(live) == len(moving_set.topics) and all(_never_leaves(seen, topic) for topic in live)
-        )
-
-    def _producers_left(self, seen: Observation, moving_set: Set, goal: SwitchGoal) -> tuple[Action, ...]:
-        """Return what is left to do for the goal's producers."""
-        return switch_plan.plan(self._file, seen, moving_set, SwitchGoal(Who.PRODUCERS, goal.at))
 
     def _steps(self, began: Observation, moving_set: Set, goal: SwitchGoal) -> None:
         """Carry the plan out; `began` is the look that showed no blockers.
@@ -300,17 +285,17 @@ class Executor:
 
     def _take_back(self, moving_set: Set, goal: SwitchGoal, why: TimeUp | HookRefused) -> SwitchOutcome:
         """Undo a switch, or say what is left of it."""
+        before = self._before
         try:
-            self._undo(moving_set, goal)
+            self._undo(goal)
         except (TimeUp, HookRefused) as error:
-            left = "; ".join(left_behind(self._seen, moving_set, goal)) or "nothing that the last look has shown"
+            told = moving_set if before.stay else moving_set.model_copy(update={"topics": before.set.topics})
+            left = "; ".join(left_behind(self._seen, told, goal)) or "nothing that the last look has shown"
             left += f"; perhaps also: {self._unseen}" if self._unseen else ""
             self._note(moving_set, goal, "stuck", f"{_kept(why)}; the undo: {_kept(error)}; left: {left}")
             words = f"{why}; NOT all is undone: {error}. Left, as last seen: {left}."
-            if self._late or (
-                goal.who is not Who.CONSUMERS
-                and (self._stay or phase.written_for_good(self._seen, moving_set, goal.at))
-            ):
+            written = before.stay or phase.written_for_good(self._seen, before.set, goal.at)
+            if self._late or self._no_return or (goal.who is not Who.CONSUMERS and written):
                 words += " The same command continues the switch"
             else:
                 words += f" `{command_back(goal, moving_set)}` continues the undo"
@@ -320,31 +305,52 @@ class Executor:
 
     def _undone(self, goal: SwitchGoal) -> str:
         """Say what is undone, and what stays."""
-        if goal.who is not Who.CONSUMERS and not self._stay:
-            return "everything is undone"
-        here, told = self._seen.clusters[goal.at].alias, []
-        if goal.who is not Who.PRODUCERS and self._groups:
-            told.append(f"the move of {', '.join(self._groups)} is undone")
-        if goal.who is not Who.CONSUMERS:
-            told.append(f"the producers were at {here} before, and stay")
-        return "; ".join(told)
+        before, here = self._before, self._seen.clusters[goal.at].alias
+        told = [f"the move of {', '.join(before.set.groups)} is undone"] if before.set.groups else []
+        if goal.who is Who.CONSUMERS:
+            return "; ".join(told)
+        if before.stay:
+            told = told if goal.who is Who.ALL else []
+            return "; ".join([*told, f"the producers were at {here} before, and stay"])
+        if before.settled:
+            return f"all else is undone; the producers of {listed(before.settled)} were at {here} before, and stay"
+        return "everything is undone"
 
-    def _undo(self, moving_set: Set, goal: SwitchGoal) -> None:
+    def _undo(self, goal: SwitchGoal) -> None:
         """Bring the set back by the plan for the opposite goal, without the steps' hooks.
 
         What was at the goal before this run stays there. Raises `TimeUp`, and `HookRefused` by the fence's hooks.
         """
         policies = self._file.policies
         patience = _Patience("undoing", 2 * (policies.fence + policies.drain), self._tell)
-        if goal.who is not Who.PRODUCERS:
-            held = moving_set.model_copy(update={"groups": self._groups})
-            while refused := _refusal(partial(self._hands.readmit, held, goal)):
-                patience.wait(refused)
-        if goal.who is Who.CONSUMERS:
-            return
-        if self._stay:
+        stay = self._readmit(goal, patience) if goal.who is not Who.PRODUCERS and self._before.set.groups else None
+        if goal.who is not Who.CONSUMERS:
+            self._undo_producers(goal, patience)
+        if stay:
+            raise stay
+
+    def _readmit(self, goal: SwitchGoal, patience: _Patience) -> TimeUp | None:
+        """Let the groups read where they were; return why some stay at the goal.
+
+        One that has read there would read the same records again.
+        """
+        before, seen = self._before, self._look(patience)
+        read = phase.read_meanwhile(before.began, seen, before.set.groups, goal.at)
+        held = before.set.model_copy(update={"groups": tuple(name for name in before.set.groups if name not in read)})
+        while refused := _refusal(partial(self._hands.readmit, held, goal)):
+            patience.wait(refused)
+        if not read:
+            return None
+        if goal.at not in seen.flows:
+            self._no_return = phase.no_way_back_for(seen, read, goal.at)
+            return TooLate(self._no_return)
+        return TimeUp(f"{listed(read)} may have read at {seen.clusters[goal.at].alias} meanwhile")
+
+    def _undo_producers(self, goal: SwitchGoal, patience: _Patience) -> None:
+        moving_set = self._before.set
+        if self._before.stay:
             seen = self._look(patience)
-            if left := self._producers_left(seen, moving_set, goal):
+            if left := producers_left(self._file, seen, moving_set, goal):
                 raise TimeUp("still to do: " + "; ".join(action.words(seen) for action in left))
             return
         back = SwitchGoal(Who.PRODUCERS, goal.at.other)
@@ -354,10 +360,6 @@ class Executor:
             file = file.model_copy(update={"fence": Fence.NONE})
         began, words = self._look(patience), ""
         seen = began
-        if self._opened and (noted := _noted(switch_plan.whole_plan(file, seen, moving_set, back), seen)):
-            words = noted.words(seen)
-            self._tell(StepEvent(kind="undo", words=words))
-            seen, _ = self._act(noted, seen, patience)
         while True:
             self._late = switch_plan.too_late(began, seen, moving_set, back) if self._opened else None
             to = back.opposite if self._late else back
@@ -407,20 +409,6 @@ def _refusal(do: Callable[[], None]) -> str:
 
 def _kept(error: TimeUp | HookRefused) -> str:
     return error.for_evidence if isinstance(error, HookRefused) else str(error)
-
-
-def _noted(plan: Sequence[Action], seen: Observation) -> Action | None:
-    """Return the order to stop producers if it counts as done by its note alone.
-
-    The note may be of the other side's producers: a start that was cut off has left it.
-    """
-    orders = (each for each in plan if isinstance(each, Deny) and each.fence is not Fence.ACL)
-    return next((each for each in orders if each.seen(seen)), None)
-
-
-def _never_leaves(seen: Observation, topic: str) -> bool:
-    """True if no undo takes a topic from its live side: it never came, or for good."""
-    return not phase.has_come(seen, topic) or phase.topic_phase(seen, topic).phase is Phase.COMPLETED
 
 
 def _whole_steps(goal: SwitchGoal) -> tuple[SwitchStep, ...]:

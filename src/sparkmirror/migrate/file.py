@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from sparkmirror.config.formats.yaml_files import Document, documents_of, read_text
 from sparkmirror.errors import ConfigError, ConfigErrors
@@ -19,6 +19,7 @@ from sparkmirror.errors import ConfigError, ConfigErrors
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = r"^ *(\d+(?:\.\d+)?) *(ms|s|min|h)? *$"
 _COUNTED = r"^ *(\d[\d_,]*) *(records|groups|topics)? *$"
+_HALF = "has half of a character (a surrogate): write the whole character"
 _LONGEST_NAME = 200
 """Kafka's topics have names of 249 characters at most."""
 _NAME = r"^[a-zA-Z0-9][a-zA-Z0-9_-]*$"
@@ -78,6 +79,20 @@ def _count(value: Any) -> Any:
     return value
 
 
+def _command(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("has a NUL byte, which no command or URL can have: take it out")
+    return value
+
+
+def _text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(_HALF) from None
+    return value
+
+
 def _or_text(kind: str, pattern: str, **least: int) -> Callable[[dict[str, Any]], None]:
     """Return a change by which a number's schema also takes text with a unit."""
 
@@ -115,7 +130,7 @@ class Set(_FilePart):
     """Topics, by the names at the source."""
     groups: tuple[Group, ...] = ()
     """Consumer groups that read the topics."""
-    owner: str = ""
+    owner: Annotated[str, AfterValidator(_text)] = ""
     """Person or team to ask; shown, and given to hooks."""
 
 
@@ -143,7 +158,7 @@ class Hook(_FilePart):
 
     model_config = ConfigDict(json_schema_extra=lambda schema: _or_command(schema))
 
-    run: str = Field(min_length=1)
+    run: Annotated[str, AfterValidator(_command)] = Field(min_length=1)
     """Command line for `sh -c`, or http(s) URL for a POST with the step as JSON."""
     timeout: Seconds = 60.0
     """Longest time for the hook."""
@@ -285,6 +300,7 @@ _REASONS = {
     "extra_forbidden": "there is no such key",
     "missing": "is missing",
     "string_type": "is no text",
+    "string_unicode": _HALF,
     "tuple_type": "is no list",
     "dict_type": "is no mapping",
     "model_type": "is no mapping",

@@ -29,11 +29,8 @@ class RealHands:
         self._pair = pair
         self._writing = writing
         self._observer = PairObserver(file, pair)
-        self._asked: set[tuple[str, ...]] = set()
-        """Topics with producers that a hook has stopped, or started, in this run.
-
-        With the side where they go.
-        """
+        self._asked: dict[str, tuple[str, Side]] = {}
+        """The last order to a hook by topic: stop or start, and where the producers go."""
         self._tried: dict[Side, set[str]] = {side: set() for side in Side}
         self._own: dict[Side, set[str]] = {side: {own} for side, own in pair.named.items() if own}
         """The mirror's principals by side, by name or as trials have found them."""
@@ -71,11 +68,14 @@ class RealHands:
 
     @act.register
     def _(self, action: actions.Deny, seen: Observation) -> None:
-        if action.fence is not Fence.ACL and (stopped := action.to_stop(seen)):
-            self._writing.note_stopped(stopped, stopped=True)
-        if action.fence is Fence.HOOK and self._file.hooks.fence is not None:
-            self._once("stop", action, self._file.hooks.fence.stop)
         if action.fence is not Fence.ACL:
+            to_stop = action.to_stop(seen)
+            if action.fence is Fence.HOOK and self._file.hooks.fence is not None:
+                if to_stop:
+                    self._writing.note_stopped(to_stop, None)
+                self._once("stop", action, self._file.hooks.fence.stop)
+            if to_stop:
+                self._writing.note_stopped(to_stop, action.leaving)
             return
         for topic in action.names:
             if who := self._others(action.leaving, phase.topic_at(seen, action.leaving, topic).fence.open):
@@ -110,10 +110,13 @@ class RealHands:
             self._let_in(action.arriving, AclResource.TOPIC, topic)
         if ungranted := action.ungranted(seen):
             self._grant(action.leaving, ungranted)
+        to_start = action.to_start(seen)
         if self._file.fence is Fence.HOOK and self._file.hooks.fence is not None:
+            if to_start:
+                self._writing.note_stopped(to_start, None)
             self._once("start", action, self._file.hooks.fence.start)
-        if started := action.to_start(seen):
-            self._writing.note_stopped(started, stopped=False)
+        if to_start:
+            self._writing.note_started(to_start)
 
     def _grant(self, leaving: Side, ungranted: Mapping[str, list[str]]) -> None:
         theirs = read_acls(self._pair.clients[leaving], AclResource.TOPIC)
@@ -150,8 +153,9 @@ class RealHands:
             self._writing.note_fence(side, resource, name, ())
 
     def _once(self, when: str, action: Action, hook: Hook) -> None:
-        if (asked := (when, action.arriving, *action.names)) not in self._asked:
+        order = when, action.arriving
+        if any(self._asked.get(name) != order for name in action.names):
             moving = next(each for each in self._file.sets if action.names[0] in each.topics)
             moving = moving.model_copy(update={"topics": action.names})
-            self._asked.add(asked)
+            self._asked |= dict.fromkeys(action.names, order)
             self.ask(hook, payload(self._file, moving, who=Who.PRODUCERS, to=action.arriving, step="fence", when=when))

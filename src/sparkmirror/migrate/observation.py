@@ -151,10 +151,12 @@ class WordSeen:
     lag: int | None = None
     """Offsets that the source has and the copy lacks; None: not known."""
     stopped: bool = False
-    """True if producers were stopped without an ACL, and not started since.
+    """True if producers were told to stop without an ACL, and not started since.
 
     Only the first flow notes this.
     """
+    stopped_at: Side | None = None
+    """Side where they stopped; None: perhaps nowhere, as an order was cut off."""
     closed: bool = False
     """True if the migration of the topic is complete: there is no way back."""
     foreign: tuple[str, ...] = ()

@@ -208,6 +208,7 @@ class PairObserver:
             copy=self._pair.copy_of(side, topic),
             begun=_number(words, side) > _number(words, side.other),
             stopped=topic in self._pair.words[side].stopped,
+            stopped_at=next((at for at in Side if at == self._pair.words[side].stopped.get(topic)), None),
             closed=topic in self._pair.words[side].closed,
         )
         if there is None:  # whether it can't be seen just now or was deleted: what was said of it stays said

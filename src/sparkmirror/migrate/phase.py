@@ -8,7 +8,7 @@ alone tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -137,6 +137,14 @@ def stopped(seen: Observation, topic: str) -> bool:
     The order went to a command, or to people.
     """
     return word(seen, Side.SOURCE, topic).stopped
+
+
+def stopped_at(seen: Observation, topic: str) -> Side | None:
+    """Return the side where the topic's producers stopped, and did not start since.
+
+    None if they may run: no order, or one that was cut off.
+    """
+    return word(seen, Side.SOURCE, topic).stopped_at
 
 
 def is_published(seen: Observation, side: Side, topic: str) -> bool:
@@ -296,6 +304,8 @@ def _producers_blockers(seen: Observation, file: MigrationFile, moving: Set, to:
     leaving = to.other
     forth, back = seen.flows.get(leaving), seen.flows.get(to)
     if all(live_side(seen, topic) is to for topic in moving.topics):
+        if blocker := written_for_good(seen, moving, leaving):
+            yield blocker
         return
     over = [topic for topic in moving.topics if topic_phase(seen, topic).phase is Phase.COMPLETED]
     if over:
@@ -352,14 +362,16 @@ def written_for_good(seen: Observation, moving: Set, side: Side, began: Observat
     """Return why producers can't go back from `side`, if they have written there.
 
     Nothing copies from there then. A partition without a leader may have records. Topics count that are live there, or
-    were when the switch `began`.
+    were when the switch `began`; and those whose way back a killed run began, when nobody had written there.
     """
-    here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
-    live = [topic for topic in moving.topics if live_side(began or seen, topic) is side]
-    written = [each for each in live if topic_at(seen, side, each).leaderless or _written(seen, side, each)]
+    here, there, first = seen.clusters[side].alias, seen.clusters[side.other].alias, began or seen
+    leaving = [topic for topic in moving.topics if side in (live_side(first, topic), stopped_at(first, topic))]
+    written = [each for each in leaving if topic_at(seen, side, each).leaderless or _written(seen, side, each)]
     if side in seen.flows or not written:
         return None
     told = f"nothing copies from {here} to {there}, and producers may have written to {', '.join(written)} at {here}"
+    if all(live_side(first, topic) is not side for topic in written):
+        told += f": switch the producers to {here} again"
     return Blocker("no-flow", told)
 
 
@@ -368,15 +380,37 @@ def read_for_good(seen: Observation, moving: Set, side: Side, began: Observation
 
     Nothing copies from there then. With `began`, groups count that have read there since a switch began.
     """
-    here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
     read = [
         group
         for group in moving.groups
         if not _is_unread(seen, group, side) and (began is None or _has_read_since(began, seen, group, side))
     ]
-    if side in seen.flows or not read:
-        return None
-    return Blocker("no-flow", f"nothing copies from {here} to {there}, and {', '.join(read)} may have read at {here}")
+    return None if side in seen.flows or not read else no_way_back_for(seen, read, side)
+
+
+def no_way_back_for(seen: Observation, groups: Sequence[str], side: Side) -> Blocker:
+    """Return why groups that may have read at `side` can't go back without a flow."""
+    here, there = seen.clusters[side].alias, seen.clusters[side.other].alias
+    return Blocker("no-flow", f"nothing copies from {here} to {there}, and {', '.join(groups)} may have read at {here}")
+
+
+def read_meanwhile(began: Observation, seen: Observation, groups: Sequence[str], side: Side) -> list[str]:
+    """Return the groups that may have read at `side` since a run towards it began."""
+    return [group for group in groups if _may_have_read(began, seen, group, side)]
+
+
+def _may_have_read(began: Observation, seen: Observation, group: str, side: Side) -> bool:
+    before, now = group_at(began, side, group), group_at(seen, side, group)
+    if before.members or not before.empty:
+        return False
+    if now.members or not now.empty:
+        return True
+    if not group_at(seen, side.other, group).empty:
+        return False  # the mirror may set its places at this moment
+    wanted = positions(seen, side.other, group)
+    return any(
+        offset > max(before.offsets.get(place, 0), wanted.get(place) or 0) for place, offset in now.offsets.items()
+    )
 
 
 def _has_read_since(began: Observation, seen: Observation, group: str, side: Side) -> bool:

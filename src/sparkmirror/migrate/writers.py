@@ -56,8 +56,14 @@ class Writing(Protocol):
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         """Write down what this migration denies at `side`; nothing: take the word back."""
 
-    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
-        """Write down that topics' producers were stopped, or started."""
+    def note_stopped(self, topics: Sequence[str], at: Side | None) -> None:
+        """Write down where topics' producers stopped.
+
+        None: a command to stop, or to start, is to be run, and may be cut off.
+        """
+
+    def note_started(self, topics: Sequence[str]) -> None:
+        """Write down that topics' producers were started."""
 
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit for a group without members.
@@ -104,8 +110,11 @@ class ClusterWriters:
             if fence_key(resource, name) in words.read():
                 words.write(resource, name, ())
 
-    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
-        self._pair.words[Side.SOURCE].stop(topics, stopped=stopped)
+    def note_stopped(self, topics: Sequence[str], at: Side | None) -> None:
+        self._pair.words[Side.SOURCE].stop(topics, str(at or ""))
+
+    def note_started(self, topics: Sequence[str]) -> None:
+        self._pair.words[Side.SOURCE].start(topics)
 
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         client = self._pair.clients[side]
@@ -166,10 +175,12 @@ class DryWriters:
         at = side.other if side in self._pair.flows else side  # the topic of the flow from there, or of the first
         self._would(at, f"write down {len(acls)} denials on {resource.word} {name}")
 
-    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
-        self._would(
-            Side.TARGET, f"write down that the producers of {', '.join(topics)} {'stop' if stopped else 'start'}"
-        )
+    def note_stopped(self, topics: Sequence[str], at: Side | None) -> None:
+        what = f"stopped at {self._pair.configs[at].alias}" if at else "get an order"
+        self._would(Side.TARGET, f"write down that the producers of {', '.join(topics)} {what}")
+
+    def note_started(self, topics: Sequence[str]) -> None:
+        self._would(Side.TARGET, f"write down that the producers of {', '.join(topics)} started")
 
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         for (topic, partition), offset in sorted(offsets.items()):

@@ -3,9 +3,10 @@
 They lie in the control topic of the flow that copies from the side concerned. `fence:topic:NAME` and `fence:group:NAME`
 have the ACLs that were added, and are written before these: so an operator's own denials are never removed, and a run
 that was killed in between leaves nothing that nobody knows of. `closed:NAME` says that a topic has no way back,
-`stopped:NAME` that a command, or people, were told to stop its producers. These two lie in the first flow's topic.
-`own:PRINCIPAL` is the mirror's own principal, where only a trial tells it. Where nothing flows back, words on the
-target's ACLs are in the first flow's topic, too: `there:fence:…` and `there:own:…`.
+`stopped:NAME` that a command, or people, were told to stop its producers, with the side where they then stopped;
+without a side they may run. These two lie in the first flow's topic. `own:PRINCIPAL` is the mirror's own principal,
+where only a trial tells it. Where nothing flows back, words on the target's ACLs are in the first flow's topic, too:
+`there:fence:…` and `there:own:…`.
 """
 
 from __future__ import annotations
@@ -50,8 +51,11 @@ class MigrationWords:
         self._offset = 0
         self.closed: set[str] = set()
         """Topics without a way back, as last read."""
-        self.stopped: set[str] = set()
-        """Topics whose producers were stopped, as last read."""
+        self.stopped: dict[str, str] = {}
+        """Topics whose producers were told to stop, with the side where they did.
+
+        Empty: a command to stop, or to start, may have been cut off, or an older release wrote the word.
+        """
         self.own = ""
         """The mirror's own principal, as the last trial found it.
 
@@ -83,9 +87,14 @@ class MigrationWords:
         """Write down that a topic has no way back."""
         self._log.append(0, [(_CLOSED + topic.encode(), b"{}")])
 
-    def stop(self, topics: Sequence[str], *, stopped: bool) -> None:
-        """Write down that topics' producers are stopped, or started again."""
-        self._log.append(0, [(_STOPPED + topic.encode(), b"{}" if stopped else None) for topic in topics])
+    def stop(self, topics: Sequence[str], side: str) -> None:
+        """Write down that topics' producers are told to stop; with a side: that they did."""
+        value = json.dumps({"side": side} if side else {}).encode()
+        self._log.append(0, [(_STOPPED + topic.encode(), value) for topic in topics])
+
+    def start(self, topics: Sequence[str]) -> None:
+        """Write down that topics' producers were started."""
+        self._log.append(0, [(_STOPPED + topic.encode(), None) for topic in topics])
 
     def learn_own(self, principal: str) -> None:
         """Write down the mirror's own principal."""
@@ -105,7 +114,10 @@ class MigrationWords:
             self.closed.add(word.removeprefix(_CLOSED).decode(errors="replace"))
         if word.startswith(_STOPPED):
             topic = word.removeprefix(_STOPPED).decode(errors="replace")
-            (self.stopped.add if entry.value else self.stopped.discard)(topic)
+            if entry.value:
+                self.stopped[topic] = _side(entry.value)
+            else:
+                self.stopped.pop(topic, None)
         if word.startswith(_OWN):
             self.own = word.removeprefix(_OWN).decode(errors="replace")
         if not word.startswith(_FENCE):
@@ -120,3 +132,11 @@ class MigrationWords:
             self._words[key] = acls
         else:
             self._words.pop(key, None)
+
+
+def _side(value: bytes) -> str:
+    """Return the side in a word on stopped producers, empty if it has none."""
+    try:
+        return str(json.loads(value).get("side", ""))
+    except (ValueError, AttributeError):
+        return ""
