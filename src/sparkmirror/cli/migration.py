@@ -70,8 +70,8 @@ def switch(
     policy undoes the switch. If the program is killed, the same command continues.
 
     Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or `--watch` saw a write or a commit, 2 a file
-    is wrong, 3 a cluster can't be reached and no further set has moved, 4 time was up or a hook said no, and all is
-    undone, 5 the undo stopped half way, and the last line says what is left.
+    is wrong, 3 a cluster can't be reached and no further set has moved, 4 time was up or a hook said no, and what the
+    run did is undone, 5 the undo stopped half way, and the last line says what is left.
 
     Example: sparkmirror migration switch consumers migration.yaml --set shop
     """
@@ -96,8 +96,8 @@ def reverse(
     The same steps as `switch`, with the clusters exchanged; also days later.
 
     Exit codes: 0 nothing is left to do, 1 a blocker stands in the way, or `--watch` saw a write or a commit, 2 a file
-    is wrong, 3 a cluster can't be reached and no further set has moved, 4 time was up or a hook said no, and all is
-    undone, 5 the undo stopped half way, and the last line says what is left.
+    is wrong, 3 a cluster can't be reached and no further set has moved, 4 time was up or a hook said no, and what the
+    run did is undone, 5 the undo stopped half way, and the last line says what is left.
 
     Example: sparkmirror migration reverse migration.yaml --set shop
     """
@@ -220,7 +220,7 @@ def _announce(plan: SwitchPlan) -> None:
         policies = plan.migration.file.policies
         typer.echo(
             f"    If ends don't stand still within {policies.fence:g} s, or the copy needs longer than"
-            f" {policies.drain:g} s, all is undone."
+            f" {policies.drain:g} s, what the run did is undone."
         )
 
 
