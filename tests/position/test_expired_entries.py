@@ -7,10 +7,10 @@ from typing import Any, Final, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.position.test_loss_detection import COPIED, GO_ON, HALT, NEW, OLD, ROUTE, TARGET
 
 from sparkmirror.config import LossPolicy
 from sparkmirror.exact.durable.losses import Loss, LossKind, LossLedger
-from sparkmirror.exact.position.decision import Position
 from sparkmirror.exact.position.loss_detection import (
     LedgerPosition,
     altered,
@@ -18,13 +18,9 @@ from sparkmirror.exact.position.loss_detection import (
     look_for_losses,
     recreated_loss,
 )
-from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 
-ROUTE, TARGET, OLD, NEW = PartitionPair("orders", "us.orders", 3), b"t" * 16, b"o" * 16, b"n" * 16
 AT = LedgerPosition(TARGET, 25)
-GO_ON = LossPolicy(expired="continue", truncated="continue", recreated="restart")
-HALT = LossPolicy(expired="halt", truncated="halt", recreated="halt")
 
 
 class Entries:
@@ -45,15 +41,7 @@ class StandingCopy:
 
     def __init__(self) -> None:
         self.ledger = LossLedger(cast("TopicLog", Entries()))
-        self.position = Position(
-            sequence=20,
-            upstream=70,
-            downstream=25,
-            claim_due=False,
-            leader_epoch=4,
-            source_topic_id=OLD,
-            newest_timestamp_ms=None,
-        )
+        self.position = COPIED
         self.topic_id = OLD
         self.cut_at: int | None = None
 

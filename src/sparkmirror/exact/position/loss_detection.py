@@ -79,8 +79,6 @@ def look_for_losses(
     - `turn_is_over`: the copy has come to the published end of the flow's turn. What others wrote last at the target is
       the next turn's.
     """
-    if _is_outdated(passed[1], known):
-        passed = -1, -1
     cut = halted_at_target(known)
     if (halted := _cut_and_emptied(route, target_topic_id, position, cut, appended)) is not None:
         return Found((halted,), None)
@@ -117,7 +115,7 @@ def look_for_losses(
         if cut_at < source_start and policy.truncated != "halt":
             losses += expired(cut_at, cut_at=cut_at)
     elif position.upstream is not None and position.upstream < source_start:
-        done = _done_below(position, foreign, cut_at, passed)
+        done = _done_below(position, foreign, cut_at, passed, known)
         if done < source_start:
             losses += expired(done)
         resume_at = max(done, source_start)
@@ -125,7 +123,11 @@ def look_for_losses(
 
 
 def _done_below(
-    position: Position, foreign: Sequence[ForeignRecords], cut_at: int | None, passed: tuple[int, int]
+    position: Position,
+    foreign: Sequence[ForeignRecords],
+    cut_at: int | None,
+    passed: tuple[int, int],
+    known: Sequence[Loss],
 ) -> int:
     """Return the upstream offset below which no record is left to copy.
 
@@ -137,7 +139,7 @@ def _done_below(
     for stretch in sorted(foreign, reverse=True):
         if stretch.fence and stretch.end == end > downstream >= position.end:
             end = max(stretch.first, downstream)
-    if position.upstream is None or downstream != end:
+    if position.upstream is None or downstream != end or _is_outdated(downstream, known):
         return position.upstream or 0
     return max(position.upstream, upstream if cut_at is None else min(upstream, cut_at))
 
