@@ -62,16 +62,15 @@ class Sink:
         """Rows until an attempt dies."""
         self._keys, self._value = keys, value
 
-    def is_begun(self, batch: MicroBatch) -> bool:
-        return bool(self.log)
-
-    def begun(self, batch: MicroBatch, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {TARGET: len(self.log)} if self.log else {}
-
     def write(
-        self, rows: list[int] | None, batch: MicroBatch, gone: Mapping[TopicPartition, GoneRows] | None = None
+        self,
+        rows: list[int] | None,
+        batch: MicroBatch,
+        gone: Mapping[TopicPartition, GoneRows] | None = None,
+        *,
+        is_ordered: bool = False,
     ) -> list[AppendedRange]:
-        line = PartitionLine(1 << 20, (gone or {}).get(TARGET))
+        line = PartitionLine(1 << 20, (gone or {}).get(TARGET), is_ordered=is_ordered)
         if self.log:
             there = [columns(offset, self._keys, self._value) for offset in self.log]
             line.learn(there, with_time=False, count=len(there), place=(0, len(there) - 1))
@@ -124,10 +123,10 @@ class Query:
         rows = [at for at in self.kept if at >= self.start and at not in self.compacted] if ranges else None
         gone = gone_records(BATCH, {("t", 0): log}, losses, lambda _: FLOOR)
         compacted = {TARGET: END - self.start} if self.compacted else {}
-        micro, is_begun = MicroBatch("q", 7), bool(gone) and self.sink.is_begun(MicroBatch("q", 7))
+        copied = {TARGET: len(self.sink.log)} if gone and self.sink.log else {}
         halts = any(each.halts(self.policy) for each in gone)
         lost = {each.target: each.lost(list(self.ledger.values())) for each in gone}
-        begun = BegunBatch(micro, gone, compacted, is_begun, is_exact, halts, lost)
+        begun = BegunBatch(MicroBatch("q", 7), gone, compacted, copied, is_exact, halts, lost)
         writer = BegunWriter(cast("BatchWriter", self.sink), self.tell)
         return begun, writer.write(cast("Any", rows), begun)
 

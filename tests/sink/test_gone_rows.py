@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
+from kafka import KafkaConsumer, TopicPartition
 from lab import KafkaCluster
 from test_attempts import Query
 
-from sparkmirror.errors import RowsChanged, RowsInDoubt
+from sparkmirror.errors import AttemptFenced, RowsChanged, RowsInDoubt
 from sparkmirror.kafka.wire.codecs import Codec
-from sparkmirror.sink.agreement import MicroBatch
+from sparkmirror.sink.agreement import SinkAgreement
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
 from sparkmirror.sink.order import AppendedRange, AppendOrder, GoneRows
@@ -45,6 +48,33 @@ def attempt(order: AppendOrder, *offsets: int) -> list[AppendedRange]:
         return appender.finish()
     finally:
         appender.close()
+
+
+def control_end(query: Query) -> int:
+    agreement = SinkAgreement(query.client, query.name, 0)
+    agreement.producer()
+    return agreement.read_to
+
+
+def take_rest(appender: TaskAppender, *offsets: int) -> None:
+    try:
+        appender.take(rows(*offsets))
+        appender.finish()
+    finally:
+        appender.close()
+
+
+def in_order(query: Query) -> list[int]:
+    consumer = KafkaConsumer(bootstrap_servers=list(query.config.bootstrap_servers), enable_auto_commit=False)
+    at = TopicPartition(query.topic, 0)
+    consumer.assign([at])
+    consumer.seek_to_beginning()
+    (end,) = consumer.end_offsets([at]).values()
+    seen: list[int] = []
+    while consumer.position(at) < end:
+        seen += [int(record.value) for records in consumer.poll(1000).values() for record in records]
+    consumer.close()
+    return seen
 
 
 def values(query: Query) -> list[int]:
@@ -90,16 +120,61 @@ def test_a_row_equal_to_one_that_is_gone_is_refused(query: Query) -> None:
     assert values(query) == [0, 1, 1, 5]
 
 
-def test_a_writer_tells_what_is_begun_and_writes_no_rows(query: Query) -> None:
+def test_a_row_that_only_an_older_attempt_has_is_not_appended_behind_later_ones(query: Query) -> None:
+    """The source may have compacted it, or deleted it with all before."""
+    order = query.order(0)._replace(is_ordered=True)
+    older = TaskAppender(order, window_bytes=1)
+    older.take(rows(0, 1))
+    attempt(order._replace(gone={(query.topic, 0): GoneRows(4)}), 4, 5)
+    with pytest.raises(RowsChanged, match="records that an earlier attempt"):
+        take_rest(older, 2, 3, 4, 5)
+    assert in_order(query) == [0, 1, 4, 5]
+
+
+def test_an_older_attempt_appends_nothing_once_its_batch_is_taken_up(query: Query) -> None:
+    """Counts include what it appends while it may not have seen the fence."""
+    order, at = query.order(3), (query.topic, 0)
+    order = order._replace(agreed_to=control_end(query))
+    writer = BatchWriter(query.config, query.topic, Codec(0), is_gathered=False)
+    assert not writer.is_fenced(order.batch)
+    old = TaskAppender(order, window_bytes=1)
+    old.take(rows(0))
+    old.take(rows(1))
+    with ThreadPoolExecutor(1) as pool:
+        counted = pool.submit(writer.take_up, order.batch)
+        time.sleep(2)
+        old.take(rows(2))
+        assert counted.result() == {at: 3}
+    with pytest.raises(AttemptFenced, match="another process has taken up batch 3"):
+        take_rest(old, 3)
+    with pytest.raises(AttemptFenced, match="another process has taken up batch 3"):
+        attempt(order, 0, 1, 2, 3)
+    assert in_order(query) == [0, 1, 2]
+
+
+def test_a_process_that_was_fenced_writes_once_it_has_taken_up_the_batch_again(query: Query) -> None:
+    order, at = query.order(3), (query.topic, 0)
+    attempt(order, 0, 1, 2)
+    first, second = (BatchWriter(query.config, query.topic, Codec(0), is_gathered=False) for _ in range(2))
+    assert first.take_up(order.batch) == {at: 3}
+    assert second.is_fenced(order.batch)
+    assert not first.is_fenced(order.batch)
+    assert second.take_up(order.batch) == {at: 3}
+    assert first.is_fenced(order.batch)
+    with pytest.raises(AttemptFenced, match="another process has taken up batch 3 of the query"):
+        first.write(None, order.batch, {at: GoneRows(3)})
+    (left,) = second.write(None, order.batch, {at: GoneRows(3)})
+    assert left.gone == 3
+    attempt(query.order(4), 4)
+    with pytest.raises(AttemptFenced, match="a newer batch of the query than 3 has begun"):
+        second.take_up(order.batch)
+
+
+def test_a_writer_writes_no_rows(query: Query) -> None:
     """Without rows, all that earlier attempts had must be gone."""
     order, at = query.order(3), (query.topic, 0)
     writer = BatchWriter(query.config, query.topic, Codec(0), is_gathered=False)
-    assert not writer.is_begun(order.batch)
-    assert writer.begun(order.batch, [at]) == {}
     attempt(order, 0, 1, 2)
-    assert writer.is_begun(order.batch)
-    assert not writer.is_begun(MicroBatch(query.name, 4))
-    assert writer.begun(order.batch, [at]) == {at: 3}
     assert writer.topics(order.batch) == [query.topic]
     with pytest.raises(RowsChanged, match="its leader has 3 records of batch 3, and the tasks have 0"):
         writer.write(None, order.batch)

@@ -25,8 +25,8 @@ class BegunBatch(NamedTuple):
     gone: Sequence[GoneRecords]
     compacted: Mapping[TopicPartition, int]
     """Target partitions whose source is compacted, with the numbers of offsets."""
-    is_begun: bool
-    """True if records are gone, and an earlier attempt has appended records."""
+    copied: Mapping[TopicPartition, int]
+    """Numbers of records that earlier attempts appended, where they were counted."""
     is_exact: bool
     """True if each row has a record, in order, and no other records are left out."""
 
@@ -89,9 +89,9 @@ class BegunWriter:
         if begun.is_exact and not compacted:
             # A new row may equal one that was compacted: only rows in the earlier records' order are theirs.
             leaves = dict.fromkeys(begun.compacted, GoneRows(0))
-        if not begun.is_begun:
+        if not begun.copied:
             self._tell(gone, {})
-            return writer.write(rows, batch, leaves)
+            return writer.write(rows, batch, leaves, is_ordered=begun.is_exact)
         if gone and not begun.is_exact:
             if begun.halts:
                 topic, partition = gone[0].target
@@ -101,16 +101,17 @@ class BegunWriter:
             appended = writer.write(rows, batch)  # rows of records that are gone would be left over
             self._tell(gone, {})
             return appended
-        counts = writer.begun(batch, [each.target for each in gone]) if gone else {}
-        told = {each.target for each in gone if each.is_decided(counts.get(each.target, 0))}
-        self._tell([each for each in gone if each.target in told], counts)
+        copied = begun.copied
+        told = {each.target for each in gone if each.is_decided(copied.get(each.target, 0))}
+        self._tell([each for each in gone if each.target in told], copied)
         for each in gone:
             most = each.most - begun.lost.get(each.target, 0)
-            most = min(most + compacted.get(each.target, 0), counts.get(each.target, 0))
+            most = min(most + compacted.get(each.target, 0), copied.get(each.target, 0))
             leaves[each.target] = GoneRows(most, each.target in told, each.target in compacted)
-        appended = writer.write(rows, batch, leaves)
+        appended = writer.write(rows, batch, leaves, is_ordered=begun.is_exact)
         held = {(each.topic, each.partition) for each in appended if each.is_held}
         if not held:
             return appended
-        self._tell([each for each in gone if each.target in held], counts)
-        return writer.write(rows, batch, leaves | {at: leaves[at]._replace(is_told=True) for at in held})
+        self._tell([each for each in gone if each.target in held], copied)
+        leaves |= {at: leaves[at]._replace(is_told=True) for at in held}
+        return writer.write(rows, batch, leaves, is_ordered=begun.is_exact)

@@ -206,6 +206,7 @@ class QueryWorker:
                 everything = {route.source for route in self._routes(topics)}
                 if (halt := unknown_end(before, there, everything, self._flow)) is not None:
                     raise QueryHalted(halt)
+                is_taken_up = newest is not None and not is_finished
                 if newest is None or is_finished:
                     wanted = there.keys() if self.driver.topics.ends is None else self.driver.topics.ends.keys()
                     due = due_logs(before, there, wanted - self._held_up.keys(), self._flow)
@@ -226,7 +227,9 @@ class QueryWorker:
                 gone = [*gone_records(begun, there, losses, reached), *self._copies_left(absent, newest, target)]
                 parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
                 try:
-                    written = self._write(writer, parts, options, newest, topics, gone, disowned, ledger)
+                    written = self._write(
+                        writer, parts, options, newest, topics, gone, disowned, ledger, is_taken_up=is_taken_up
+                    )
                 except RowsChanged as error:
                     raise self._halted_by(error, disowned, gone, writer, newest, ledger) from error
                 ends = logs.ends_after(written.appended.values())
@@ -419,12 +422,17 @@ class QueryWorker:
         gone: list[GoneRecords],
         disowned: list[Loss],
         ledger: LossLedger,
+        *,
+        is_taken_up: bool,
     ) -> WrittenBatch:
         self._create_routed(topics)
         names = {name: topic.remote.name for name, topic in topics.items()}
         batch = MicroBatch(self._id, planned.number)
-        is_begun = bool(gone or disowned) and writer.is_begun(batch)
-        if not ranges and not is_begun:
+        is_in_doubt = bool(gone or disowned)
+        if is_taken_up and not is_in_doubt:
+            is_in_doubt = any(each.compacted for each in ranges) or writer.is_fenced(batch)
+        copied = writer.take_up(batch) if is_in_doubt else {}
+        if not ranges and not copied:
             self._tell(gone, {}, ledger)
             return WrittenBatch(appended={}, runs={}, keeps_places=True)
         records = _records(self._session, options, ranges, names)
@@ -436,7 +444,7 @@ class QueryWorker:
             batch=batch,
             gone=gone,
             compacted={(names[each.topic], each.partition): each.end - each.first for each in ranges if each.compacted},
-            is_begun=is_begun,
+            copied=copied,
             is_exact=are_places_kept and not disowned,
             halts=any(each.halts(self._flow.loss) for each in gone),
             lost={each.target: each.lost(self._known(each, ledger)) for each in gone},

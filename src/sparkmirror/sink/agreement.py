@@ -1,7 +1,7 @@
-"""Values that all attempts of a query's batches agree on.
+"""Values that all attempts of a query's batches agree on, and fences.
 
-These are the producer id, and each topic's partition count. Records are in the control topic's only partition. Each
-proposal has a key of its own, so compaction keeps it; the proposal with the lowest offset counts.
+The values are the producer id, and each topic's partition count. Records are in the control topic's only partition.
+Each proposal has a key of its own, so compaction keeps it; the proposal with the lowest offset counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONTROL_TOPIC = SINK_TOPIC
 EPOCHS = 32_767
 """Number of batches in a generation: Kafka's producer epoch is an int16."""
 
-Name = tuple[str, ...]
+Name = tuple[str | int, ...]
 
 
 class MicroBatch(NamedTuple):
@@ -53,12 +53,15 @@ class AgreedProducer(NamedTuple):
 class SinkAgreement:
     """Agreed values of one query and generation, read as needed; for one thread."""
 
-    def __init__(self, client: ClusterClient, query: str, generation: int) -> None:
+    def __init__(self, client: ClusterClient, query: str, generation: int, read_to: int = 0) -> None:
+        """Prepare to read the control topic, from offset `read_to` on."""
         self._client = client
         self._scope = [query, generation]
         self._log = TopicLog(client, CONTROL_TOPIC)
         self._values: dict[Name, list[int]] = {}
-        self._read_to = 0
+        self._fences: dict[int, int] = {}
+        """Offset of the newest fence, by batch number."""
+        self.read_to = read_to
 
     def producer(self) -> AgreedProducer:
         """Return the agreed producer id; without one, propose a new one.
@@ -84,7 +87,19 @@ class SinkAgreement:
     def topics(self) -> list[str]:
         """Return the topics with an agreed partition count."""
         self._read()
-        return [topic for kind, *names in self._values if kind == "partitions" for topic in names]
+        return [str(topic) for kind, *names in self._values if kind == "partitions" for topic in names]
+
+    def fence(self, number: int) -> int:
+        """Fence all attempts of a batch up to now; return the fence's offset.
+
+        An attempt looks for a fence before it appends, and stops at one that is newer than its order.
+        """
+        return self._append(("fence", number), [])
+
+    def newest_fence(self, number: int) -> int:
+        """Return the offset of a batch's newest fence; -1 without one."""
+        self._read()
+        return self._fences.get(number, -1)
 
     def _agreed(self, name: Name) -> list[int] | None:
         if name not in self._values:
@@ -92,13 +107,16 @@ class SinkAgreement:
         return self._values.get(name)
 
     def _propose(self, name: Name, values: list[int]) -> list[int]:
-        key = json.dumps([*self._scope, *name, uuid.uuid4().hex])
-        self._log.append(0, [(key.encode(), json.dumps(values).encode())])
+        self._append(name, values)
         self._read()
         return self._values[name]
 
+    def _append(self, name: Name, values: list[int]) -> int:
+        key = json.dumps([*self._scope, *name, uuid.uuid4().hex])
+        return self._log.append(0, [(key.encode(), json.dumps(values).encode())])
+
     def _read(self) -> None:
-        entries, self._read_to = self._log.read(0, self._read_to)
+        entries, self.read_to = self._log.read(0, self.read_to)
         for entry in entries:
             try:
                 query, generation, *name, _ = json.loads(entry.key or b"[]")
@@ -108,7 +126,11 @@ class SinkAgreement:
                     f"cluster {self._client.config.alias}: {CONTROL_TOPIC} has a record of another program at offset "
                     f"{entry.offset}: {error}"
                 ) from error
-            if [query, generation] == self._scope:
+            if [query, generation] != self._scope:
+                continue
+            if name[0] == "fence":
+                self._fences[name[1]] = entry.offset
+            else:
                 self._values.setdefault(tuple(name), values)
 
 

@@ -20,7 +20,9 @@ from sparkmirror.kafka.cluster.producers import describe_producers
 from sparkmirror.kafka.wire import produce
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
 from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
+from sparkmirror.sink.agreement import SinkAgreement
 from sparkmirror.sink.line import Flight, PartitionLine, RowNumbers, RowSelection
 from sparkmirror.sink.order import MARGIN_MS, AppendedRange, AppendOrder
 from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, offset_since, read_back
@@ -30,11 +32,6 @@ WINDOW_BYTES = 8 << 20
 _PATIENCE_S = 60.0
 """Longest time to try again after errors that pass."""
 _PAUSE_S = 0.2
-_STALE_S = 300.0
-"""Seconds without an answer after which an attempt looks again before it appends.
-
-A process that stood still may be an old attempt, and brokers may have forgotten its batch.
-"""
 _APPEND_TIMEOUT_MS = 30_000
 _ROLE = "sparkmirror-sink"
 _SIZES: Mapping[int, str] = {
@@ -62,6 +59,8 @@ class TaskAppender:
         self._fault = fault
         self._writer = BatchProducer(order.producer_id, order.producer_epoch)
         self._client = ClusterClient(order.cluster, _ROLE)
+        batch = order.batch
+        self._agreement = SinkAgreement(self._client, batch.query, batch.generation, order.agreed_to)
         self._lines: dict[TopicPartition, PartitionLine] = {}
         self._places: dict[TopicPartition, LeaderPlace] = {}
         self._window_bytes = window_bytes
@@ -154,13 +153,15 @@ class TaskAppender:
 
     def _begin(self, partition: TopicPartition) -> None:
         topic = partition[0]
+        if not self._lines:
+            self._tried(self._stop_at_fence)
         if not any(name == topic for name, _ in self._places):
             self._tried(lambda: self._locate([topic]))
         if partition not in self._places:
             count = sum(name == topic for name, _ in self._places)
             raise RowsRefused("partition", f"{topic} has {count} partitions, and a row is for number {partition[1]}")
         leave = (self._order.gone or {}).get(partition)
-        self._lines[partition] = PartitionLine(self._order.batch_bytes, leave)
+        self._lines[partition] = PartitionLine(self._order.batch_bytes, leave, is_ordered=self._order.is_ordered)
         if leave is not None or self._order.may_be_forgotten(wall_ms()):
             self._look([partition])
 
@@ -168,7 +169,8 @@ class TaskAppender:
 
     def _drain(self) -> None:
         while due := {partition: line for partition, line in self._lines.items() if line.is_due}:
-            if now_s() - self._heard > _STALE_S:
+            # A process that stood still may be an old attempt, and brokers may have forgotten its batch (R6).
+            if now_s() - self._heard > MAX_CONFIRMATION_AGE_S:
                 self._look(list(self._lines))
                 continue
             self._send({partition: self._next_batch(line) for partition, line in due.items()})
@@ -229,8 +231,11 @@ class TaskAppender:
             )
             asked.append((connection, version, names))
         self._fault("sent")
+        throttles_ms = []
         for connection, version, names in asked:
-            for ack in produce.read_answer(version, connection.receive_raw())[1]:
+            _, acks, throttle_ms = produce.read_answer(version, connection.receive_raw())
+            throttles_ms.append(throttle_ms)
+            for ack in acks:
                 if ack.key[0] not in names:
                     continue
                 partition = names[ack.key[0]], ack.key[1]
@@ -245,6 +250,7 @@ class TaskAppender:
                     line.acknowledge(ack.base_offset)
                     self._doubt_since = None
                     yield partition, None
+        time.sleep(max(throttles_ms) / 1000)  # until then a broker reads nothing, and would append it later (R5)
 
     def _doubt(self, codes: Mapping[TopicPartition, int]) -> None:
         """Compare with the log, and continue from there."""
@@ -293,7 +299,13 @@ class TaskAppender:
         if sum(line.next for line in self._lines.values()) > known:
             self._doubt_since = None
 
+    def _stop_at_fence(self) -> None:
+        number = self._order.batch.number
+        if self._order.agreed_to >= 0 and self._agreement.newest_fence(number) >= 0:
+            raise AttemptFenced(f"another process has taken up batch {number}: this attempt appends nothing more")
+
     def _learn(self, partitions: list[TopicPartition]) -> None:
+        self._stop_at_fence()
         self._locate({topic for topic, _ in partitions})
         by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for topic, number in partitions:

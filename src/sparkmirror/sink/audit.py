@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sparkmirror.clock import wall_ms
-from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsChanged
+from sparkmirror.errors import AttemptFenced, ClusterTrouble, ClusterUnreachable, RowsChanged
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.producers import describe_producers
@@ -42,7 +42,7 @@ def audit(
             )
         told[at] = each
     topics = {each.topic for each in ranges} | {order.topic} - {""} | set(topics_of_the_query)
-    known = _tried(client, lambda: _counts(client, order, sorted(topics), told, in_logs=in_logs))
+    known = counts(client, order, topics, told, in_logs=in_logs)
     for at in sorted(told.keys() | known.keys()):
         count = told[at].records if at in told else 0
         if known.get(at, 0) != count:
@@ -52,10 +52,22 @@ def audit(
             )
 
 
-def _tried(client: ClusterClient, attempt: Callable[[], dict[TopicPartition, int]]) -> dict[TopicPartition, int]:
+def counts(
+    client: ClusterClient,
+    order: AppendOrder,
+    topics: Iterable[str],
+    told: Mapping[TopicPartition, AppendedRange],
+    *,
+    in_logs: bool,
+) -> dict[TopicPartition, int]:
+    """Return the numbers of the batch's records, by partition.
+
+    Leaders tell them. Where a leader may have forgotten the producer, the log does. Raises `AttemptFenced` and
+    `ClusterUnreachable`.
+    """
     for tries_left in reversed(range(_TRIES)):
         try:
-            return attempt()
+            return _counts(client, order, sorted(topics), told, in_logs=in_logs)
         except ConnectionError as error:
             client.hang_up()
             if not tries_left:
@@ -72,10 +84,6 @@ def _counts(
     *,
     in_logs: bool,
 ) -> dict[TopicPartition, int]:
-    """Return the numbers of the batch's records, by partition.
-
-    Leaders tell them. Where a leader may have forgotten the producer, the log does.
-    """
     writer = BatchProducer(order.producer_id, order.producer_epoch)
     places: dict[TopicPartition, LeaderPlace] = {}
     for name, topic in client.metadata(topics).items() if topics else ():
@@ -94,6 +102,10 @@ def _counts(
             if described.error:
                 raise ClusterTrouble(f"{at[0]}-{at[1]}: {error_name(described.error)}")
             for state in described.producers:
+                if state.producer_id == order.producer_id and state.producer_epoch > order.producer_epoch:
+                    raise AttemptFenced(
+                        f"{at[0]}-{at[1]}: a newer batch of the query than {order.batch.number} has begun"
+                    )
                 if (state.producer_id, state.producer_epoch) == writer:
                     counts[at] = state.last_sequence + 1
             if any(state.producer_id == order.producer_id for state in described.producers):

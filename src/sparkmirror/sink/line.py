@@ -41,7 +41,7 @@ class PartitionLine:
     first unmatched row shows the gone rows: the rest of `theirs`.
     """
 
-    def __init__(self, batch_bytes: int, leave: GoneRows | None = None) -> None:
+    def __init__(self, batch_bytes: int, leave: GoneRows | None = None, *, is_ordered: bool = False) -> None:
         self.batch_bytes = batch_bytes
         """Largest record batch before compression."""
         self.next = 0
@@ -60,6 +60,7 @@ class PartitionLine:
         self.is_held = False
         """True if no row is appended behind `gone`."""
         self._leave = leave
+        self._is_ordered = is_ordered
         self._learned: list[tuple[int, int]] = []
         """Digests of earlier attempts' records, and of their keys, in order."""
         self._unplaced: list[RowSelection] = []
@@ -106,6 +107,8 @@ class PartitionLine:
         for each in rows:
             digests = each.digests(with_time and not self.is_stamped).tolist()
             self.theirs.update(digests)
+            if self._leave is None and self._is_ordered:
+                self._ordered.extend(digests)
             if self._leave is not None:
                 self._places = {}
                 self._learned += zip(digests, _keys(each), strict=True)

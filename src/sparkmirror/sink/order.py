@@ -50,6 +50,10 @@ class AppendOrder(NamedTuple):
     batch_bytes: int = BATCH_BYTES
     """Largest record batch to begin with; less where a topic takes less."""
     gone: Mapping[TopicPartition, GoneRows] | None = None
+    is_ordered: bool = False
+    """True if all attempts have a partition's rows in the same order."""
+    agreed_to: int = -1
+    """Offset in the control topic from which on a fence stops the attempt; -1: none does."""
 
     @property
     def producer_epoch(self) -> int:

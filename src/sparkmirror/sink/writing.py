@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -14,7 +14,7 @@ from sparkmirror import errors
 from sparkmirror.clock import wall_ms
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.spark_guards import guard_secrets
-from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsChanged, SetupError, SparkMirrorError
+from sparkmirror.errors import AttemptFenced, ClusterTrouble, ClusterUnreachable, SetupError, SparkMirrorError
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.codecs import Codec
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
@@ -22,6 +22,7 @@ from sparkmirror.mirror.engine.session import in_one_line, settings_of
 from sparkmirror.sink.agreement import MicroBatch, SinkAgreement
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
+from sparkmirror.sink.fencing import counts_at_rest
 from sparkmirror.sink.gathering import SOURCE_OFFSET, gathered, record_columns, tell_topics
 from sparkmirror.sink.order import AppendedRange, AppendOrder, GoneRows
 from sparkmirror.sink.preparing import ASK_MS, prepared
@@ -32,7 +33,6 @@ RESULT = (
     "is_held boolean, runs binary"
 )
 _ROLE = "sparkmirror-sink"
-_ALL = 1 << 62
 _PYTHONS = re.compile(r"^\s*([\w.]+(?:Error|Exception): .+)$", re.MULTILINE)
 _OURS = re.compile(r"sparkmirror\.errors\.(\w+): (.*)")
 
@@ -49,6 +49,8 @@ class BatchWriter:
         """
         self._cluster, self._topic, self._codec, self._is_gathered = cluster, topic, codec, is_gathered
         self._more = (SOURCE_OFFSET,) if in_order else ()
+        self._fence = -1
+        """Offset of this process's newest fence in the control topic."""
         self._state_ms = self._asked_ms = 0
         self._runs: dict[TopicPartition, bytes] = {}
         self._newest: MicroBatch | None = None
@@ -65,16 +67,19 @@ class BatchWriter:
         frame: DataFrame | None,
         batch: MicroBatch,
         gone: Mapping[TopicPartition, GoneRows] | None = None,
+        *,
+        is_ordered: bool = False,
     ) -> list[AppendedRange]:
         """Append rows that no earlier attempt has appended; return all records' places.
 
-        Without a frame there are no rows: earlier attempts must have had none either, but for `gone` rows. Raises
-        `RowsRefused`, `RowsChanged`, `AttemptFenced`, `UnfitTarget`, `ClusterUnreachable` and `SetupError`.
+        With `is_ordered` each attempt has a partition's rows in the same order. Without a frame there are no rows:
+        earlier attempts must have had none either, but for `gone` rows. Raises `RowsRefused`, `RowsChanged`,
+        `AttemptFenced`, `UnfitTarget`, `ClusterUnreachable` and `SetupError`.
         """
         rows = None if frame is None else self._rows(frame)
         self._runs = {}
         with self._asking() as client:
-            order = self._order(client, batch)._replace(gone=gone)
+            order = self._order(client, batch)._replace(gone=gone, is_ordered=is_ordered)
             ranges: list[AppendedRange] = []
             if rows is not None:
                 if not self._is_gathered:
@@ -91,21 +96,19 @@ class BatchWriter:
         guard_secrets(self._cluster, settings_of(frame.sparkSession), "the sink")
         return rows
 
-    def is_begun(self, batch: MicroBatch) -> bool:
-        """Tell whether an attempt has appended any of a batch's records."""
+    def is_fenced(self, batch: MicroBatch) -> bool:
+        """Tell whether another process has fenced a batch's attempts."""
         with self._asking() as client:
-            try:
-                audit(client, self._order(client, batch), (), self._topics(client, batch), in_logs=True)
-            except RowsChanged:
-                return True
-            return False
+            return self._agreement(client, batch).newest_fence(batch.number) > self._fence
 
-    def begun(self, batch: MicroBatch, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return how many of a batch's records partitions have."""
-        leaves = dict.fromkeys(partitions, GoneRows(_ALL))
+    def take_up(self, batch: MicroBatch) -> dict[TopicPartition, int]:
+        """Fence a batch's earlier attempts, and wait until they append nothing more.
+
+        Return the numbers of their records, by partition. Takes 8 s or more.
+        """
         with self._asking() as client:
-            known = _known(self._order(client, batch)._replace(gone=leaves), leaves)
-        return {(each.topic, each.partition): each.records for each in known}
+            self._fence = self._agreement(client, batch).fence(batch.number)
+            return counts_at_rest(client, self._order(client, batch), lambda: self._topics(client, batch))
 
     def topics(self, batch: MicroBatch) -> list[str]:
         """Return the topics with rows of the batch's query."""
@@ -113,7 +116,11 @@ class BatchWriter:
             return self._topics(client, batch)
 
     def _topics(self, client: ClusterClient, batch: MicroBatch) -> list[str]:
-        return [self._topic] if self._topic else SinkAgreement(client, batch.query, batch.generation).topics()
+        return [self._topic] if self._topic else self._agreement(client, batch).topics()
+
+    @staticmethod
+    def _agreement(client: ClusterClient, batch: MicroBatch) -> SinkAgreement:
+        return SinkAgreement(client, batch.query, batch.generation)
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[ClusterClient]:
@@ -126,7 +133,10 @@ class BatchWriter:
     def _order(self, client: ClusterClient, batch: MicroBatch) -> AppendOrder:
         if wall_ms() - self._asked_ms > ASK_MS:
             self._state_ms, self._asked_ms = prepared(client), wall_ms()
-        producer = SinkAgreement(client, batch.query, batch.generation).producer()
+        agreement = self._agreement(client, batch)
+        producer = agreement.producer()
+        if agreement.newest_fence(batch.number) > self._fence:
+            raise AttemptFenced(f"another process has taken up batch {batch.number} of the query")
         return AppendOrder(
             cluster=self._cluster,
             batch=batch,
@@ -135,6 +145,7 @@ class BatchWriter:
             topic=self._topic,
             state_ms=self._state_ms,
             first_attempt_ms=max(producer.created_ms, self._written_ms if self._follows(batch) else 0),
+            agreed_to=agreement.read_to,
         )
 
     def _follows(self, batch: MicroBatch) -> bool:
