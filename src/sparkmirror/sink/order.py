@@ -53,7 +53,7 @@ class AppendOrder(NamedTuple):
     is_ordered: bool = False
     """True if all attempts have a partition's rows in the same order."""
     agreed_to: int = -1
-    """Offset in the control topic from which on a fence stops the attempt; -1: none does."""
+    """Control topic's offset from which on a fence stops the attempt; -1: none does."""
 
     @property
     def producer_epoch(self) -> int:
