@@ -18,7 +18,7 @@ from sparkmirror.exact.durable.losses import Loss, LossKind
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.wire.splice import NO_END, Run
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter
+from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter, earlier_records
 from sparkmirror.queries.gone_records import GoneRecords, gone_records
 from sparkmirror.queries.plan_log import PlannedBatch, PlannedRange
 from sparkmirror.queries.source_ranges import QueriedLog, present
@@ -368,3 +368,31 @@ def test_equal_rows_of_a_compacted_source_that_dropped_none_since_are_all_copied
     query.compacted = {END}
     query.attempt()
     assert (query.sink.log, query.told) == ([*range(END)], [])
+
+
+class Fences:
+    """A writer that takes up batches."""
+
+    def __init__(self, *, is_fenced: bool) -> None:
+        self._is_fenced = is_fenced
+
+    def is_fenced(self, batch: MicroBatch) -> bool:
+        return self._is_fenced
+
+    def take_up(self, batch: MicroBatch) -> dict[TopicPartition, int]:
+        return {TARGET: batch.number}
+
+
+@pytest.mark.parametrize("is_fenced", [False, True])
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("is_taken_up", [False, True])
+@pytest.mark.parametrize("lacks", [False, True])
+def test_earlier_attempts_are_fenced_where_they_may_make_other_rows(
+    lacks: bool, is_taken_up: bool, is_compacted: bool, is_fenced: bool
+) -> None:
+    writer = cast("BatchWriter", Fences(is_fenced=is_fenced))
+    counted = earlier_records(
+        writer, MicroBatch("q", 7), lacks=lacks, is_taken_up=is_taken_up, is_compacted=is_compacted
+    )
+    is_due = lacks if not is_taken_up else lacks or is_compacted or is_fenced
+    assert counted == ({TARGET: 7} if is_due else {})

@@ -50,6 +50,19 @@ class BegunBatch(NamedTuple):
         return runs
 
 
+def earlier_records(
+    writer: BatchWriter, batch: MicroBatch, *, lacks: bool, is_taken_up: bool, is_compacted: bool
+) -> dict[TopicPartition, int]:
+    """Return the numbers of earlier attempts' records, where they matter.
+
+    Attempts make different rows if the source `lacks` records, or a compacted one may lack some by now. Then earlier
+    attempts are fenced first. So they are where another process has fenced a batch that is taken up.
+    """
+    if lacks or (is_taken_up and (is_compacted or writer.is_fenced(batch))):
+        return writer.take_up(batch)
+    return {}
+
+
 class BegunWriter:
     """Writer of one micro-batch; `tell` notes losses before later rows are written.
 

@@ -40,7 +40,7 @@ from sparkmirror.mirror.sync.own_settings import safe_settings
 from sparkmirror.mirror.sync.topics import MirroredTopic
 from sparkmirror.pump.copies import wanted_codec
 from sparkmirror.pump.retry import Retry
-from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter
+from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter, earlier_records
 from sparkmirror.queries.gone_records import GoneRecords, blamed, doubtful, gone_records
 from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
@@ -428,10 +428,10 @@ class QueryWorker:
         self._create_routed(topics)
         names = {name: topic.remote.name for name, topic in topics.items()}
         batch = MicroBatch(self._id, planned.number)
-        is_in_doubt = bool(gone or disowned)
-        if is_taken_up and not is_in_doubt:
-            is_in_doubt = any(each.compacted for each in ranges) or writer.is_fenced(batch)
-        copied = writer.take_up(batch) if is_in_doubt else {}
+        is_compacted = any(each.compacted for each in ranges)
+        copied = earlier_records(
+            writer, batch, lacks=bool(gone or disowned), is_taken_up=is_taken_up, is_compacted=is_compacted
+        )
         if not ranges and not copied:
             self._tell(gone, {}, ledger)
             return WrittenBatch(appended={}, runs={}, keeps_places=True)
