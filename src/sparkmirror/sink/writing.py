@@ -107,8 +107,10 @@ class BatchWriter:
         Return the numbers of their records, by partition. Takes 8 s or more.
         """
         with self._asking() as client:
-            self._fence = self._agreement(client, batch).fence(batch.number)
-            return counts_at_rest(client, self._order(client, batch), lambda: self._topics(client, batch))
+            agreement = self._agreement(client, batch)
+            self._fence = agreement.fence(batch.number)
+            topics = (lambda: [self._topic]) if self._topic else agreement.topics
+            return counts_at_rest(client, self._order(client, batch), topics)
 
     def topics(self, batch: MicroBatch) -> list[str]:
         """Return the topics with rows of the batch's query."""
@@ -134,9 +136,10 @@ class BatchWriter:
         if wall_ms() - self._asked_ms > ASK_MS:
             self._state_ms, self._asked_ms = prepared(client), wall_ms()
         agreement = self._agreement(client, batch)
-        producer = agreement.producer()
         if agreement.newest_fence(batch.number) > self._fence:
             raise AttemptFenced(f"another process has taken up batch {batch.number} of the query")
+        agreed_to = agreement.read_to
+        producer = agreement.producer()  # if it proposes one, it may read a newer fence: tasks must see that
         return AppendOrder(
             cluster=self._cluster,
             batch=batch,
@@ -145,7 +148,7 @@ class BatchWriter:
             topic=self._topic,
             state_ms=self._state_ms,
             first_attempt_ms=max(producer.created_ms, self._written_ms if self._follows(batch) else 0),
-            agreed_to=agreement.read_to,
+            agreed_to=agreed_to,
         )
 
     def _follows(self, batch: MicroBatch) -> bool:
