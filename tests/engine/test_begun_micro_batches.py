@@ -14,7 +14,8 @@ from tests.support import mirror_process as mp
 
 import sparkmirror as sm
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.queries.plan_log import PlanLog
+from sparkmirror.queries import begun_writing, query_worker
+from sparkmirror.queries.plan_log import AgreedBatch, PlanLog, PlannedBatch
 from sparkmirror.snapshot.snapshot import Cause
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -132,3 +133,35 @@ def test_rows_that_do_not_tell_of_their_records_halt_with_the_remedy(
     assert [each.value for each in records_of(target_cluster, f"source.{topic_name}")] == [b"40"]
     (loss,) = lt.ledger(target_cluster, topic_name, "source")
     assert (loss.kind.value, loss.first, loss.end) == ("target-recreated", 0, 20)
+
+
+def test_a_micro_batch_that_another_process_proposed_first_is_taken_up(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That process may be at work on it."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    agree, before, taken_up = PlanLog.agree, begun_writing.earlier_records, list[bool]()
+
+    def agreed(log: PlanLog, proposal: PlannedBatch) -> AgreedBatch:
+        if not proposal.number:
+            agree(log, proposal)
+        return agree(log, proposal)
+
+    def noted(*args: object, **more: object) -> object:
+        taken_up.append(bool(more["is_taken_up"]))
+        return before(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PlanLog, "agree", agreed)
+    monkeypatch.setattr(query_worker, "earlier_records", noted)
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, PLAIN)) as mirror:
+        mirror.await_caught_up(timeout=120)
+        produce(source_cluster, topic_name, COUNT, 5)
+        mirror.await_caught_up(timeout=120)
+    assert taken_up[0]
+    assert not any(taken_up[1:])
+    assert records_of(target_cluster, f"source.{topic_name}") == records_of(source_cluster, topic_name)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 import pytest
 from kafka import KafkaProducer
 from lab import KafkaCluster
@@ -24,7 +25,12 @@ import sparkmirror as sm
 from sparkmirror.demo.jars import class_path
 from sparkmirror.errors import NotTranslated
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.skipif(not pyspark.__version__.startswith("4."), reason="the connector is Scala 2.13's, for Spark 4"),
+]
 
 CONNECTOR = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",)
 """Spark's own Kafka source: the newest release that is published whole."""

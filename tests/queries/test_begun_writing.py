@@ -60,6 +60,8 @@ class Sink:
         self.log: list[int] = []
         self.left = NO_END
         """Rows until an attempt dies."""
+        self.leave: GoneRows | None = None
+        """What the last attempt was allowed."""
         self._keys, self._value = keys, value
 
     def write(
@@ -70,7 +72,8 @@ class Sink:
         *,
         is_ordered: bool = False,
     ) -> list[AppendedRange]:
-        line = PartitionLine(1 << 20, (gone or {}).get(TARGET), is_ordered=is_ordered)
+        self.leave = (gone or {}).get(TARGET)
+        line = PartitionLine(1 << 20, self.leave, is_ordered=is_ordered)
         if self.log:
             there = [columns(offset, self._keys, self._value) for offset in self.log]
             line.learn(there, with_time=False, count=len(there), place=(0, len(there) - 1))
@@ -253,6 +256,7 @@ def test_a_loss_is_told_with_its_count_before_anything_is_written_behind_it() ->
     with pytest.raises(Died):
         query.attempt(0)
     assert query.sink.log == [0, 1]
+    assert query.sink.leave == GoneRows(2, counted=2), "fewer records would make the loss another one"
     (loss,) = query.ledger.values()
     assert (loss.first, loss.end) == (2, 5)
     assert "2 records of the micro-batch had been copied, and at most 3 more expired before they were" in loss.words

@@ -39,8 +39,9 @@ def plans(side: Side, topic: str, query: str = "q") -> PlanLog:
 def test_of_two_processes_the_first_proposal_counts(side: Side, topic_name: str) -> None:
     one, other = plans(side, topic_name), plans(side, topic_name)
     assert one.newest() is None
-    assert one.agree(batch(0, 10)) == batch(0, 10)
-    assert other.agree(batch(0, 99)) == batch(0, 10), "the other's is agreed on"
+    assert one.agree(batch(0, 10)) == (batch(0, 10), True)
+    assert other.agree(batch(0, 99)) == (batch(0, 10), False), "the other's is agreed on"
+    assert one.agree(batch(0, 10)) == (batch(0, 10), False), "it was proposed before"
     one.finish(batch(0, 10))
     assert other.newest() == batch(0, 10)
     assert other.is_finished(batch(0, 10))
@@ -56,7 +57,7 @@ def test_a_process_that_slept_is_shut_out_by_the_next_batch(side: Side, topic_na
     with pytest.raises(AttemptFenced, match="another process has planned batch 2, this one batch 1"):
         asleep.agree(batch(1, 77))
     assert plans(side, topic_name).newest() == batch(2, 30), "the late proposal changes nothing for those to come"
-    assert awake.agree(batch(3, 40)) == batch(3, 40)
+    assert awake.agree(batch(3, 40)) == (batch(3, 40), True)
 
 
 def test_old_proposals_are_deleted_and_queries_are_apart(side: Side, topic_name: str) -> None:
@@ -92,7 +93,7 @@ def places(number: int, upstream_end: int, epochs: tuple[EpochStart, ...], sourc
 
 def test_a_plan_keeps_its_records_leader_epochs(side: Side, topic_name: str) -> None:
     made = PlannedBatch(1, {("t", 0): PLANNED})
-    assert plans(side, topic_name).agree(made) == made
+    assert plans(side, topic_name).agree(made).batch == made
     assert plans(side, topic_name).newest() == made
     assert PLANNED.passed.epochs == EPOCHS[1:]
     assert PLANNED.up_to(15) == PLANNED._replace(end=15, epochs=EPOCHS[:1])

@@ -10,12 +10,14 @@ from attempts import rows
 from lab import KafkaCluster
 from test_attempts import Query, expected
 
+from sparkmirror.clock import wall_ms
 from sparkmirror.errors import RowsChanged, UnfitTarget
 from sparkmirror.kafka.cluster.producers import describe_producers
 from sparkmirror.kafka.wire.codecs import Codec
 from sparkmirror.sink.agreement import MicroBatch
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
+from sparkmirror.sink.fencing import counts_at_rest
 from sparkmirror.sink.preparing import prepared
 from sparkmirror.sink.writing import BatchWriter
 
@@ -45,18 +47,21 @@ def wait_until_forgotten(query: Query) -> None:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("searches", [True, False])
-def test_the_log_is_searched(searches: bool, forgetful: KafkaCluster, topic_name: str) -> None:
-    """Without the search the rows come twice: so the driver asks for it once a producer id is older than that."""
+@pytest.mark.parametrize("attempted_h", [25, 2, 0])
+def test_the_log_is_searched(attempted_h: int, forgetful: KafkaCluster, topic_name: str) -> None:
+    """Without the search the rows come twice: so attempts do it from the first attempt's half hour on.
+
+    Records whose timestamps are old are the first to be forgotten: these may be 23 h old.
+    """
     query = Query(forgetful, topic_name)
     order = query.order(0)
     first = TaskAppender(order, window_bytes=1)
     first.take(rows(list(range(9)), None))
     wait_until_forgotten(query)
-    again = TaskAppender(order._replace(first_attempt_ms=LONG_AGO_MS) if searches else order, window_bytes=1)
+    again = TaskAppender(order._replace(first_attempt_ms=wall_ms() - attempted_h * 3_600_000), window_bytes=1)
     again.take(rows(list(range(12)), None))
     ranges = again.finish()
-    if searches:
+    if attempted_h:
         assert query.values() == expected(12)
         assert sum(each.earlier for each in ranges) == 9
         audit(query.client, order, ranges)
@@ -85,10 +90,12 @@ def test_a_begun_batch_without_rows_is_found_in_the_log(forgetful: KafkaCluster,
     query = Query(forgetful, topic_name)
     order = query.order(0)._replace(first_attempt_ms=LONG_AGO_MS)
     audit(query.client, order, [], in_logs=True)
+    assert counts_at_rest(query.client, order, lambda: [topic_name]) == {}
     first = TaskAppender(order)
     first.take(rows(list(range(12)), None))
     first.finish()
     wait_until_forgotten(query)
+    assert counts_at_rest(query.client, order, lambda: [topic_name]) == {(topic_name, 0): 6, (topic_name, 1): 6}
     with pytest.raises(RowsChanged, match="its leader has 6 records of batch 0, and the tasks have 0"):
         audit(query.client, order, [], in_logs=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -12,12 +12,17 @@ from kafka import KafkaConsumer, TopicPartition
 from lab import KafkaCluster
 from test_attempts import Query
 
-from sparkmirror.errors import AttemptFenced, RowsChanged, RowsInDoubt
+from sparkmirror.errors import AttemptFenced, ClusterUnreachable, RowsChanged, RowsInDoubt
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.codecs import Codec
-from sparkmirror.sink.agreement import SinkAgreement
+from sparkmirror.sink import agreement, appender, read_back, task_writing
+from sparkmirror.sink.agreement import MicroBatch, SinkAgreement
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
 from sparkmirror.sink.order import AppendedRange, AppendOrder, GoneRows
+from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence
+from sparkmirror.sink.task_writing import TaskWriter
 from sparkmirror.sink.writing import BatchWriter
 
 pytestmark = pytest.mark.broker
@@ -180,3 +185,115 @@ def test_a_writer_writes_no_rows(query: Query) -> None:
         writer.write(None, order.batch)
     (left,) = writer.write(None, order.batch, {at: GoneRows(3)})
     assert (left.records, left.gone, left.first_offset, left.last_offset) == (3, 3, 0, 2)
+
+
+def test_a_batch_that_was_written_before_tells_nothing_of_the_next_ones_attempts(query: Query) -> None:
+    """After a rollback an older batch comes again: the next may have been tried a day ago."""
+    order, at = query.order(3), (query.topic, 0)
+    attempt(order, 0, 1, 2)
+    writer = BatchWriter(query.config, query.topic, Codec(0), is_gathered=False)
+    writer.write(None, order.batch, {at: GoneRows(3)})
+    assert writer._order(query.client, query.order(4).batch).first_attempt_ms == order.first_attempt_ms  # noqa: SLF001
+
+
+def test_a_task_that_found_all_its_rows_tells_nothing_of_the_next_batch(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest: dict[object, tuple[int, int]] = {}
+    monkeypatch.setattr(task_writing, "_newest", newest)
+    writer = TaskWriter(cluster=query.config, topic=query.topic, codec=Codec(0), in_turn=True)
+    batch = MicroBatch(query.name, 3)
+    writer.append(batch, [rows(0, 1)])
+    assert [number for number, _ in newest.values()] == [3]
+    newest.clear()
+    (again,) = writer.append(batch, [rows(0, 1)])[1]
+    assert (again.earlier, newest) == (2, {})
+
+
+def test_fewer_records_than_were_counted_are_not_written_behind(query: Query) -> None:
+    """A loss was told by the count: since then an unclean leader may have cut the log."""
+    order, at = query.order(3), (query.topic, 0)
+    attempt(order, 0, 1)
+    with pytest.raises(ClusterUnreachable, match="it had 3 records of this batch and has 2 now: its log was cut"):
+        attempt(order._replace(gone={at: GoneRows(3, is_told=False, counted=3)}), 5, 6)
+    assert values(query) == [0, 1]
+    attempt(order._replace(gone={at: GoneRows(3, counted=2)}), 5, 6)
+    assert values(query) == [0, 1, 5, 6]
+
+
+def test_a_batch_is_taken_up_before_anybody_has_created_the_control_topic(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a first attempt that failed before it had an order."""
+    monkeypatch.setattr(agreement, "CONTROL_TOPIC", f"{query.topic}-control")
+    batch = MicroBatch(query.name, 3)
+    assert not BatchWriter(query.config, query.topic, Codec(0), is_gathered=False).is_fenced(batch)
+    assert BatchWriter(query.config, query.topic, Codec(0), is_gathered=False).take_up(batch) == {}
+
+
+def test_a_batchs_fences_leave_one_record(query: Query) -> None:
+    one = SinkAgreement(query.client, query.name, 0)
+    fences = [one.fence(number) for number in (3, 4, 3)]
+    entries, _ = TopicLog(query.client, agreement.CONTROL_TOPIC).read(0, fences[0])
+    keys = {entry.offset: entry.key for entry in entries}
+    assert keys[fences[0]] == keys[fences[2]] != keys[fences[1]]
+    assert [SinkAgreement(query.client, query.name, 0).newest_fence(number) for number in (3, 4, 5)] == [
+        fences[2],
+        fences[1],
+        -1,
+    ]
+
+
+@pytest.fixture
+def fenced_at(query: Query, monkeypatch: pytest.MonkeyPatch) -> Callable[[TaskAppender, str], None]:
+    """Have an attempt's step take so long that its batch is fenced meanwhile."""
+    monkeypatch.setattr(appender, "MAX_CONFIRMATION_AGE_S", 1.0)
+
+    def have(attempt: TaskAppender, step: str) -> None:
+        work, due = getattr(attempt, step), [True]
+
+        def slow(*args: object, **more: object) -> object:
+            if due:
+                due.clear()
+                SinkAgreement(query.client, query.name, 0).fence(3)
+                time.sleep(1.5)
+            return work(*args, **more)
+
+        monkeypatch.setattr(attempt, step, slow)
+
+    return have
+
+
+@pytest.mark.parametrize("step", ["_learn_line", "_requests"], ids=["reads logs", "connects"])
+def test_an_attempt_whose_step_took_long_looks_for_the_fence_again(
+    step: str, query: Query, fenced_at: Callable[[TaskAppender, str], None]
+) -> None:
+    order = query.order(3)._replace(agreed_to=control_end(query))
+    old = TaskAppender(order, window_bytes=1)
+    old.take(rows(0))
+    if step == "_learn_line":
+        time.sleep(1.5)  # so it looks, before it appends
+    fenced_at(old, step)
+    with pytest.raises(AttemptFenced, match="another process has taken up batch 3"):
+        take_rest(old, 1)
+    assert in_order(query) == [0]
+
+
+def test_the_log_is_searched_back_to_an_earlier_batch(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cold log may be large, and whoever takes up a batch reads it at once."""
+    for number in range(2):
+        for start in range(0, 300, 100):
+            attempt(query.order(number), *range(100 * number, 100 * number + start + 100))
+    windows: list[int] = []
+    read = read_back._read  # noqa: SLF001 - each window
+
+    def noted(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, start: int, end: int) -> object:
+        windows.append(end - start)
+        return read(client, place, writer, start, end)
+
+    monkeypatch.setattr(read_back, "_read", noted)
+    place = LeaderPlace(query.topic, 0, query.client.metadata([query.topic])[query.topic].topic_id, 1)
+    producer_id = query.order(0).producer_id
+    lasts = [last_sequence(query.client, place, BatchProducer(producer_id, epoch), 0) for epoch in (2, 1, 0)]
+    assert lasts == [-1, 299, 299]
+    assert windows == [256, 256, 256, 600]

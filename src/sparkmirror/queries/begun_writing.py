@@ -121,6 +121,7 @@ class BegunWriter:
             most = each.most - begun.lost.get(each.target, 0)
             most = min(most + compacted.get(each.target, 0), copied.get(each.target, 0))
             leaves[each.target] = GoneRows(most, each.target in told, each.target in compacted)
+        leaves = {at: leave._replace(counted=copied.get(at, 0)) for at, leave in leaves.items()}
         appended = writer.write(rows, batch, leaves, is_ordered=begun.is_exact)
         held = {(each.topic, each.partition) for each in appended if each.is_held}
         if not held:

@@ -93,6 +93,14 @@ class PlannedBatch:
         return cls(number, ranges)
 
 
+class AgreedBatch(NamedTuple):
+    """The agreed batch, and who proposed it."""
+
+    batch: PlannedBatch
+    is_own: bool
+    """False if another process may have begun to write it."""
+
+
 class AppendedEnd(NamedTuple):
     """End of a query's records in a target partition."""
 
@@ -156,7 +164,7 @@ class PlanLog:
         """True if somebody has seen all the batch's rows at the target."""
         return batch.number <= self._finished
 
-    def agree(self, proposal: PlannedBatch) -> PlannedBatch:
+    def agree(self, proposal: PlannedBatch) -> AgreedBatch:
         """Return the agreed batch with the proposal's number.
 
         Raises `AttemptFenced` if another process has agreed on a later batch.
@@ -172,7 +180,7 @@ class PlanLog:
         old = [key for number, keys in self._keys.items() if number < proposal.number for key in keys]
         if old:
             self._log.append(0, [(key, None) for key in old])
-        return newest
+        return AgreedBatch(newest, self._keys[newest.number][0] == key)
 
     def finish(self, batch: PlannedBatch) -> None:
         """Note that all the batch's rows are at the target."""

@@ -216,7 +216,8 @@ class QueryWorker:
                         if self._rest(before, following):
                             return True
                         continue
-                    newest = plans.agree(following.batch)
+                    newest, is_own = plans.agree(following.batch)
+                    is_taken_up = not is_own
                     self._progress.halt({**following.halted, **self._held_up})
                     there = {at: log._replace(cut_at=None) for at, log in there.items()}
                 begun, disowned = shortened(newest, there, self._flow.loss)

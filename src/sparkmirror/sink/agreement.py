@@ -1,7 +1,8 @@
 """Values that all attempts of a query's batches agree on, and fences.
 
 The values are the producer id, and each topic's partition count. Records are in the control topic's only partition.
-Each proposal has a key of its own, so compaction keeps it; the proposal with the lowest offset counts.
+Each proposal has a key of its own, so compaction keeps it; the proposal with the lowest offset counts. A batch's
+fences share a key: the newest counts.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class SinkAgreement:
 
         An attempt looks for a fence before it appends, and stops at one that is newer than its order.
         """
-        return self._append(("fence", number), [])
+        return self._append(("fence", number, ""), [])
 
     def newest_fence(self, number: int) -> int:
         """Return the offset of a batch's newest fence; -1 without one."""
@@ -107,12 +108,12 @@ class SinkAgreement:
         return self._values.get(name)
 
     def _propose(self, name: Name, values: list[int]) -> list[int]:
-        self._append(name, values)
+        self._append((*name, uuid.uuid4().hex), values)
         self._read()
         return self._values[name]
 
-    def _append(self, name: Name, values: list[int]) -> int:
-        key = json.dumps([*self._scope, *name, uuid.uuid4().hex])
+    def _append(self, key_of: Name, values: list[int]) -> int:
+        key = json.dumps([*self._scope, *key_of])
         return self._log.append(0, [(key.encode(), json.dumps(values).encode())])
 
     def _read(self) -> None:

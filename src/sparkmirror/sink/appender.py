@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.producers import describe_producers
 from sparkmirror.kafka.wire import produce
 from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.rpc import RpcConnection
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
 from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
@@ -43,6 +44,16 @@ _SIZES: Mapping[int, str] = {
 Answer = TypeVar("Answer")
 Fault = Callable[[str], None]
 """Hook for tests, called at each place where an attempt may die."""
+
+
+class _Appends(NamedTuple):
+    """A leader's request, ready to be sent."""
+
+    connection: RpcConnection
+    version: int
+    topics: Mapping[bytes, str]
+    """Topics by their fields in the answer."""
+    data: list[bytes | memoryview]
 
 
 class TaskAppender:
@@ -169,10 +180,6 @@ class TaskAppender:
 
     def _drain(self) -> None:
         while due := {partition: line for partition, line in self._lines.items() if line.is_due}:
-            # A process that stood still may be an old attempt, and brokers may have forgotten its batch (R6).
-            if now_s() - self._heard > MAX_CONFIRMATION_AGE_S:
-                self._look(list(self._lines))
-                continue
             self._send({partition: self._next_batch(line) for partition, line in due.items()})
         self._taken = 0
 
@@ -198,9 +205,12 @@ class TaskAppender:
         self._fault("send")
         doubtful: dict[TopicPartition, int] = {}
         try:
-            for ack in self._exchanged(batches):
-                partition, code = ack
-                if isinstance(code, int):
+            requests = self._requests(batches)
+            # A process that stood still may be an old attempt, and brokers may have forgotten its batch (R6).
+            if now_s() - self._heard > MAX_CONFIRMATION_AGE_S:
+                requests, doubtful = [], dict.fromkeys(self._lines, int(ErrorCode.REQUEST_TIMED_OUT))
+            for partition, code in self._exchanged(requests):
+                if code is not None:
                     doubtful[partition] = code
         except ConnectionError:
             self._client.hang_up()
@@ -211,12 +221,12 @@ class TaskAppender:
         if doubtful:
             self._doubt(doubtful)
 
-    def _exchanged(self, batches: Mapping[TopicPartition, memoryview]) -> Iterable[tuple[TopicPartition, int | None]]:
-        """Send a request to each leader; yield answered partitions, with a code in doubt."""
+    def _requests(self, batches: Mapping[TopicPartition, memoryview]) -> list[_Appends]:
+        """Connect to each leader; return the requests."""
         by_leader: dict[int, dict[TopicPartition, memoryview]] = defaultdict(dict)
         for partition, batch in batches.items():
             by_leader[self._places[partition].leader][partition] = batch
-        asked = []
+        requests = []
         for leader, part in by_leader.items():
             connection = self._client.broker(leader)
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
@@ -226,13 +236,17 @@ class TaskAppender:
                 field = produce.topic_field(version, topic, self._places[topic, number].topic_id)
                 key = self._places[topic, number].topic_id if version >= produce.BY_ID_FROM else topic.encode()
                 fields[field][number], names[key] = batch, topic
-            connection.send_raw(
-                produce.produce_request(version, 0, self._client.client_id.encode(), _APPEND_TIMEOUT_MS, fields)
-            )
-            asked.append((connection, version, names))
+            data = produce.produce_request(version, 0, self._client.client_id.encode(), _APPEND_TIMEOUT_MS, fields)
+            requests.append(_Appends(connection, version, names, data))
+        return requests
+
+    def _exchanged(self, requests: Iterable[_Appends]) -> Iterable[tuple[TopicPartition, int | None]]:
+        """Send requests; yield answered partitions, with a code in doubt."""
+        for each in requests:
+            each.connection.send_raw(each.data)
         self._fault("sent")
-        throttles_ms = []
-        for connection, version, names in asked:
+        throttles_ms = [0]
+        for connection, version, names, _ in requests:
             _, acks, throttle_ms = produce.read_answer(version, connection.receive_raw())
             throttles_ms.append(throttle_ms)
             for ack in acks:
@@ -295,7 +309,6 @@ class TaskAppender:
         """Ask leaders and logs for this batch's records, and match the rows to them."""
         known = sum(line.next for line in self._lines.values())
         self._tried(lambda: self._learn(partitions))
-        self._heard = now_s()
         if sum(line.next for line in self._lines.values()) > known:
             self._doubt_since = None
 
@@ -322,6 +335,9 @@ class TaskAppender:
                 is_ours = state is not None and state.producer_epoch == self._order.producer_epoch
                 last = state.last_sequence if is_ours and state is not None else -1
                 self._learn_line(partition, last, is_known=state is not None)
+        heard = now_s()
+        self._stop_at_fence()  # the logs may have taken long to read
+        self._heard = heard
 
     def _learn_line(self, partition: TopicPartition, last: int, *, is_known: bool) -> None:
         line, place = self._lines[partition], self._places[partition]
@@ -329,10 +345,10 @@ class TaskAppender:
         if not is_known and self._order.may_be_forgotten(wall_ms()):
             floor = max(floor, offset_since(self._client, place, self._order.oldest_ms))
             last = max(last_sequence(self._client, place, self._writer, floor), line.next - 1)
-        if last + 1 < line.next:
+        if last + 1 < (known := max(line.next, line.counted)):
             raise ClusterUnreachable(
-                f"cluster {self._client.config.alias}: {place}: it had acknowledged {line.next:,} records of this "
-                f"batch and has {last + 1:,} now: its log was cut"
+                f"cluster {self._client.config.alias}: {place}: it had {known:,} records of this batch and has "
+                f"{last + 1:,} now: its log was cut"
             )
         if last + 1 > line.next:
             records = read_back(self._client, place, self._writer, line.next, last, floor)

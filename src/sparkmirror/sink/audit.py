@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from sparkmirror.clock import wall_ms
 from sparkmirror.errors import AttemptFenced, ClusterTrouble, ClusterUnreachable, RowsChanged
@@ -76,6 +76,24 @@ def counts(
     return {}
 
 
+def leader_places(
+    client: ClusterClient, topics: Collection[str], demanded: Container[str] = ()
+) -> dict[TopicPartition, LeaderPlace]:
+    """Return topics' partitions at their leaders; `demanded` topics must be there.
+
+    Raises `ConnectionError`.
+    """
+    places: dict[TopicPartition, LeaderPlace] = {}
+    for name, topic in client.metadata(topics).items() if topics else ():
+        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and name not in demanded:
+            continue  # it was deleted since
+        if topic.error:
+            raise ClusterTrouble(f"{name}: {error_name(topic.error)}")
+        for number, at_leader in topic.partitions.items():
+            places[name, number] = LeaderPlace(name, number, topic.topic_id, at_leader.leader)
+    return places
+
+
 def _counts(
     client: ClusterClient,
     order: AppendOrder,
@@ -85,14 +103,7 @@ def _counts(
     in_logs: bool,
 ) -> dict[TopicPartition, int]:
     writer = BatchProducer(order.producer_id, order.producer_epoch)
-    places: dict[TopicPartition, LeaderPlace] = {}
-    for name, topic in client.metadata(topics).items() if topics else ():
-        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and all(at[0] != name for at in told):
-            continue  # it was deleted since
-        if topic.error:
-            raise ClusterTrouble(f"{name}: {error_name(topic.error)}")
-        for number, at_leader in topic.partitions.items():
-            places[name, number] = LeaderPlace(name, number, topic.topic_id, at_leader.leader)
+    places = leader_places(client, topics, {topic for topic, _ in told})
     by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for (name, number), place in places.items():
         by_leader[place.leader][name].append(number)

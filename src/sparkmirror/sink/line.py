@@ -59,6 +59,8 @@ class PartitionLine:
         """Records of earlier attempts whose rows are gone."""
         self.is_held = False
         """True if no row is appended behind `gone`."""
+        self.counted = 0 if leave is None else leave.counted
+        """Number of earlier attempts' records that the log must have."""
         self._leave = leave
         self._is_ordered = is_ordered
         self._learned: list[tuple[int, int]] = []

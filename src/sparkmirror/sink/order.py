@@ -19,6 +19,8 @@ MARGIN_MS = 3_600_000
 
 An attempt is supposed to end within an hour of the order: nothing enforces that.
 """
+_LOOK_MS = MARGIN_MS // 2
+"""Time for which brokers remember all attempts, with clocks that differ."""
 
 
 class GoneRows(NamedTuple):
@@ -32,6 +34,8 @@ class GoneRows(NamedTuple):
     """False: no row is appended behind such rows alone, for rows between may be lost."""
     is_compacted: bool = False
     """True if such rows may also be between others, before rows with the same key."""
+    counted: int = 0
+    """Number of earlier attempts' records by which losses are told."""
 
 
 class AppendOrder(NamedTuple):
@@ -61,7 +65,7 @@ class AppendOrder(NamedTuple):
 
     def may_be_forgotten(self, now_ms: int) -> bool:
         """True if brokers may have forgotten an earlier attempt."""
-        return now_ms > self.first_attempt_ms + self.state_ms - MARGIN_MS
+        return now_ms > self.first_attempt_ms + _LOOK_MS
 
     @property
     def oldest_ms(self) -> int:
@@ -84,3 +88,8 @@ class AppendedRange(NamedTuple):
     """Number of earlier attempts' records without a row, as `AppendOrder.gone` allows."""
     is_held: bool = False
     """True if the rows wait until a loss before the rows is told."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """True if this attempt appended records."""
+        return self.records > self.earlier + self.gone

@@ -23,6 +23,8 @@ _FIRST_WINDOW, _WIDER = 256, 8
 """Size of the first window in offsets, and growth of each next window."""
 _COLUMNS = ("key", "value", "headers", "timestamp")
 _NO_OFFSET = 1 << 62
+_ANY = 1 << 31
+"""Sequence that is in no window: any batch ends the search."""
 _STAMPED = 8
 """Attribute bit of batches with the broker's timestamps (LogAppendTime)."""
 
@@ -49,6 +51,13 @@ class BatchProducer(NamedTuple):
         same = (header.producer_id, header.producer_epoch) == self
         return same and not header.is_control and header.base_sequence >= 0
 
+    def follows(self, header: BatchHeader) -> bool:
+        """Tell whether all the writer's records are behind this batch.
+
+        It is of the query's earlier micro-batches, whose attempts brokers refuse since.
+        """
+        return header.producer_id == self.producer_id and header.producer_epoch < self.producer_epoch
+
 
 class AppendedRecords(NamedTuple):
     """Records in sequence order, without a gap."""
@@ -65,6 +74,16 @@ class _FoundBatch(NamedTuple):
     header: BatchHeader
     batch: memoryview
 
+    @property
+    def last(self) -> int:
+        return self.header.base_sequence + self.header.last_offset_delta
+
+
+class _Window(NamedTuple):
+    batches: list[_FoundBatch]
+    is_last: bool
+    """True if the writer has no batches before the window."""
+
 
 def read_back(
     client: ClusterClient, place: LeaderPlace, writer: BatchProducer, first: int, last: int, floor: int
@@ -76,7 +95,8 @@ def read_back(
     """
     until = time.monotonic() + _PATIENCE_S
     while True:
-        batches = [each for each in newest_batches(client, place, writer, first, floor) if _is_in(each, first, last)]
+        newest = _newest_batches(client, place, writer, first, floor)
+        batches = [each for each in newest if first <= each.header.base_sequence and each.last <= last]
         if sum(each.header.records for each in batches) == last + 1 - first:
             return _records(place, batches)
         if time.monotonic() > until:
@@ -92,30 +112,30 @@ def last_sequence(client: ClusterClient, place: LeaderPlace, writer: BatchProduc
 
     Raises `ConnectionError`.
     """
-    batches = newest_batches(client, place, writer, 0, floor)
-    return max((each.header.base_sequence + each.header.last_offset_delta for each in batches), default=-1)
+    return max((each.last for each in _newest_batches(client, place, writer, _ANY, floor)), default=-1)
 
 
-def newest_batches(
+def is_committed(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, last: int) -> bool:
+    """Tell whether the replicas have a sequence; raises `ConnectionError`."""
+    return any(each.last >= last for each in _newest_batches(client, place, writer, last, 0))
+
+
+def _newest_batches(
     client: ClusterClient, place: LeaderPlace, writer: BatchProducer, first: int, floor: int
 ) -> list[_FoundBatch]:
-    """Return the writer's batches from sequence `first` on, in order.
+    """Return the writer's batches from sequence `first` on, or some more, in order.
 
-    Each window ends at the high watermark and is wider than the one before, until one has `first` or begins at `floor`.
+    Each window ends at the high watermark and is wider than the one before, until one has `first`, begins at `floor`,
+    or shows that there are no others.
     """
     end, floor = _offset(client, place, LATEST), max(floor, _offset(client, place, EARLIEST))
     width = _FIRST_WINDOW
     while True:
         start = max(end - width, floor)
-        batches = _read(client, place, writer, start, end)
-        if start == floor or (batches and batches[0].header.base_sequence <= first):
-            return [each for each in batches if each.header.base_sequence >= first]
+        batches, is_last = _read(client, place, writer, start, end)
+        if is_last or start == floor or (batches and batches[0].header.base_sequence <= first):
+            return batches
         width *= _WIDER
-
-
-def _is_in(each: _FoundBatch, first: int, last: int) -> bool:
-    header = each.header
-    return first <= header.base_sequence and header.base_sequence + header.last_offset_delta <= last
 
 
 def _records(place: LeaderPlace, batches: list[_FoundBatch]) -> AppendedRecords:
@@ -136,9 +156,9 @@ def _records(place: LeaderPlace, batches: list[_FoundBatch]) -> AppendedRecords:
     )
 
 
-def _read(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, start: int, end: int) -> list[_FoundBatch]:
+def _read(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, start: int, end: int) -> _Window:
     batches: list[_FoundBatch] = []
-    at = start
+    at, is_last = start, False
     while at < end:
         part = only_part(
             fetch_once(
@@ -154,13 +174,14 @@ def _read(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, star
         before = at
         for position, header in batch_headers(part.records):
             if header.base_offset >= end:
-                return batches
+                return _Window(batches, is_last)
+            is_last |= writer.follows(header)
             if header.next_offset > at and writer.wrote(header):
                 batches.append(_FoundBatch(header, part.records[position : position + header.size]))
             at = max(at, header.next_offset)
         if at == before:
             break
-    return batches
+    return _Window(batches, is_last)
 
 
 def offset_since(client: ClusterClient, place: LeaderPlace, at_ms: int) -> int:

@@ -68,7 +68,7 @@ class TaskWriter(NamedTuple):
             raise RowsChanged(f"{error}; {GATHER}") from error
         finally:
             appender.close()
-        if self.in_turn:
+        if self.in_turn and any(each.is_fresh for each in ranges):
             _newest[self.cluster.bootstrap_servers, batch.query] = batch.number, began_ms
         return order, ranges
 

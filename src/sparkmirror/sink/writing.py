@@ -88,7 +88,8 @@ class BatchWriter:
             told = {(each.topic, each.partition) for each in ranges}
             ranges += _known(order, (gone or {}).keys() - told)
             audit(client, order, ranges, self._topics(client, batch), in_logs=rows is None or bool(gone))
-        self._newest, self._written_ms = batch, wall_ms()
+        if any(each.is_fresh for each in ranges):  # else the next batch may have been tried long ago
+            self._newest, self._written_ms = batch, wall_ms()
         return ranges
 
     def _rows(self, frame: DataFrame) -> DataFrame:
@@ -128,13 +129,13 @@ class BatchWriter:
     def _asking(self) -> Iterator[ClusterClient]:
         with contextlib.closing(ClusterClient(self._cluster, _ROLE)) as client:
             try:
+                if wall_ms() - self._asked_ms > ASK_MS:
+                    self._state_ms, self._asked_ms = prepared(client), wall_ms()
                 yield client
             except ClusterTrouble as error:
                 raise ClusterUnreachable(f"cluster {self._cluster.alias}: {error}") from error
 
     def _order(self, client: ClusterClient, batch: MicroBatch) -> AppendOrder:
-        if wall_ms() - self._asked_ms > ASK_MS:
-            self._state_ms, self._asked_ms = prepared(client), wall_ms()
         agreement = self._agreement(client, batch)
         if agreement.newest_fence(batch.number) > self._fence:
             raise AttemptFenced(f"another process has taken up batch {batch.number} of the query")
