@@ -7,6 +7,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
+import pyspark
 import pytest
 
 RELEASES = {"0.1": "a2793a5", "0.2": "9d3191f5"}
@@ -23,6 +24,8 @@ def old_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session", params=RELEASES)
 def earlier_source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of each earlier release, as `old_source` is that of the first."""
+    if request.param == "0.1" and not pyspark.__version__.startswith("4.3"):
+        pytest.skip("release 0.1 runs on PySpark 4.3")
     return source_of(request.param, tmp_path_factory)
 
 
