@@ -112,7 +112,7 @@ def test_only_a_batch_that_follows_needs_no_search(forgetful: KafkaCluster, topi
     writer = BatchWriter(query.config, topic_name, Codec(0), is_gathered=False)
     created_ms = query.order(0).first_attempt_ms
     writer._state_ms, writer._asked_ms = 86_400_000, int(time.time() * 1000)
-    writer._newest, writer._written_ms = MicroBatch(query.name, 4), created_ms + 1_000_000
+    writer._newest, writer._newest_ms = MicroBatch(query.name, 4), created_ms + 1_000_000
 
     def first_attempt_ms(number: int, name: str = query.name) -> int:
         return writer._order(query.client, MicroBatch(name, number)).first_attempt_ms

@@ -33,6 +33,8 @@ WINDOW_BYTES = 8 << 20
 _PATIENCE_S = 60.0
 """Longest time to try again after errors that pass."""
 _PAUSE_S = 0.2
+_ENCODING_S = MAX_CONFIRMATION_AGE_S / 3
+"""Time after which to send what is encoded, before it is too late for all."""
 _APPEND_TIMEOUT_MS = 30_000
 _ROLE = "sparkmirror-sink"
 _SIZES: Mapping[int, str] = {
@@ -180,7 +182,13 @@ class TaskAppender:
 
     def _drain(self) -> None:
         while due := {partition: line for partition, line in self._lines.items() if line.is_due}:
-            self._send({partition: self._next_batch(line) for partition, line in due.items()})
+            batches: dict[TopicPartition, memoryview] = {}
+            began = now_s()
+            for partition, line in due.items():
+                batches[partition] = self._next_batch(line)
+                if now_s() - began > _ENCODING_S:
+                    break
+            self._send(batches)
         self._taken = 0
 
     def _next_batch(self, line: PartitionLine) -> memoryview:
@@ -206,8 +214,7 @@ class TaskAppender:
         doubtful: dict[TopicPartition, int] = {}
         try:
             requests = self._requests(batches)
-            # A process that stood still may be an old attempt, and brokers may have forgotten its batch (R6).
-            if now_s() - self._heard > MAX_CONFIRMATION_AGE_S:
+            if self._is_late:
                 requests, doubtful = [], dict.fromkeys(self._lines, int(ErrorCode.REQUEST_TIMED_OUT))
             for partition, code in self._exchanged(requests):
                 if code is not None:
@@ -221,6 +228,14 @@ class TaskAppender:
         if doubtful:
             self._doubt(doubtful)
 
+    @property
+    def _is_late(self) -> bool:
+        """True if the attempt must look before it appends (R6).
+
+        If the process stood still, it may be an old attempt, and brokers may have forgotten its batch.
+        """
+        return now_s() - self._heard > MAX_CONFIRMATION_AGE_S
+
     def _requests(self, batches: Mapping[TopicPartition, memoryview]) -> list[_Appends]:
         """Connect to each leader; return the requests."""
         by_leader: dict[int, dict[TopicPartition, memoryview]] = defaultdict(dict)
@@ -229,6 +244,7 @@ class TaskAppender:
         requests = []
         for leader, part in by_leader.items():
             connection = self._client.broker(leader)
+            connection.renew_if_due()
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
             fields: dict[bytes, dict[int, memoryview]] = defaultdict(dict)
             names: dict[bytes, str] = {}
@@ -242,7 +258,10 @@ class TaskAppender:
 
     def _exchanged(self, requests: Iterable[_Appends]) -> Iterable[tuple[TopicPartition, int | None]]:
         """Send requests; yield answered partitions, with a code in doubt."""
+        sent = now_s()
         for each in requests:
+            if self._is_late:
+                raise ConnectionError("a leader took too long to take its request")
             each.connection.send_raw(each.data)
         self._fault("sent")
         throttles_ms = [0]
@@ -256,7 +275,7 @@ class TaskAppender:
                 line = self._lines.get(partition)
                 if line is None or line.flight is None:
                     continue
-                self._heard = now_s()
+                self._heard = sent  # an answer may be late, and the batch taken up meanwhile
                 # The answer to a repeated batch has its timestamp, and so has each answer of a LogAppendTime topic.
                 if ack.error or ack.log_append_time_ms >= 0:
                     yield partition, ack.error
@@ -337,7 +356,8 @@ class TaskAppender:
                 self._learn_line(partition, last, is_known=state is not None)
         heard = now_s()
         self._stop_at_fence()  # the logs may have taken long to read
-        self._heard = heard
+        if len(partitions) == len(self._lines):
+            self._heard = heard
 
     def _learn_line(self, partition: TopicPartition, last: int, *, is_known: bool) -> None:
         line, place = self._lines[partition], self._places[partition]

@@ -12,7 +12,7 @@ from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.sink.audit import counts, leader_places
 from sparkmirror.sink.order import AppendOrder
-from sparkmirror.sink.read_back import BatchProducer, is_committed
+from sparkmirror.sink.read_back import BatchProducer, is_committed, offset_since
 
 _PAUSE_S = 0.5
 _PATIENCE_S = 60.0
@@ -31,8 +31,9 @@ def counts_at_rest(
     seen: dict[TopicPartition, int] | None = None
     rests_since = now_s()
     while True:
+        asked = now_s()
         now = {at: count for at, count in counts(client, order, topics(), {}, in_logs=True).items() if count}
-        rested_s = now_s() - rests_since
+        rested_s = asked - rests_since
         if now != seen:
             seen, rests_since = now, now_s()
         elif rested_s > GRACE_S and _are_committed(client, order, now):
@@ -49,7 +50,8 @@ def _are_committed(client: ClusterClient, order: AppendOrder, counted: Mapping[T
     writer = BatchProducer(order.producer_id, order.producer_epoch)
     try:
         places = leader_places(client, {topic for topic, _ in counted})
-        return all(is_committed(client, places[at], writer, count - 1) for at, count in counted.items())
+        floors = {at: offset_since(client, places[at], order.oldest_ms) for at in counted}
+        return all(is_committed(client, places[at], writer, counted[at] - 1, floors[at]) for at in counted)
     except (ConnectionError, KeyError):  # a leader or topic is away: count again
         client.hang_up()
         return False

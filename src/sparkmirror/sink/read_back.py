@@ -115,9 +115,9 @@ def last_sequence(client: ClusterClient, place: LeaderPlace, writer: BatchProduc
     return max((each.last for each in _newest_batches(client, place, writer, _ANY, floor)), default=-1)
 
 
-def is_committed(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, last: int) -> bool:
+def is_committed(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, last: int, floor: int) -> bool:
     """Tell whether the replicas have a sequence; raises `ConnectionError`."""
-    return any(each.last >= last for each in _newest_batches(client, place, writer, last, 0))
+    return any(each.last >= last for each in _newest_batches(client, place, writer, last, floor))
 
 
 def _newest_batches(

@@ -55,7 +55,7 @@ class BatchWriter:
         self._runs: dict[TopicPartition, bytes] = {}
         self._newest: MicroBatch | None = None
         """Newest batch that this process has written."""
-        self._written_ms = 0
+        self._newest_ms = 0
 
     @property
     def runs(self) -> Mapping[TopicPartition, bytes]:
@@ -76,6 +76,7 @@ class BatchWriter:
         earlier attempts must have had none either, but for `gone` rows. Raises `RowsRefused`, `RowsChanged`,
         `AttemptFenced`, `UnfitTarget`, `ClusterUnreachable` and `SetupError`.
         """
+        began_ms = wall_ms()
         rows = None if frame is None else self._rows(frame)
         self._runs = {}
         with self._asking() as client:
@@ -89,7 +90,7 @@ class BatchWriter:
             ranges += _known(order, (gone or {}).keys() - told)
             audit(client, order, ranges, self._topics(client, batch), in_logs=rows is None or bool(gone))
         if any(each.is_fresh for each in ranges):  # else the next batch may have been tried long ago
-            self._newest, self._written_ms = batch, wall_ms()
+            self._newest, self._newest_ms = batch, began_ms
         return ranges
 
     def _rows(self, frame: DataFrame) -> DataFrame:
@@ -148,7 +149,7 @@ class BatchWriter:
             codec=self._codec,
             topic=self._topic,
             state_ms=self._state_ms,
-            first_attempt_ms=max(producer.created_ms, self._written_ms if self._follows(batch) else 0),
+            first_attempt_ms=max(producer.created_ms, self._newest_ms if self._follows(batch) else 0),
             agreed_to=agreed_to,
         )
 

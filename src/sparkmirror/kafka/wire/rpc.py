@@ -243,7 +243,7 @@ class RpcConnection:
         """
         return time.monotonic() >= self.renew_at
 
-    def _renew_if_due(self) -> None:
+    def renew_if_due(self) -> None:
         if self.renewal_due:
             self.sign_in()
 
@@ -306,7 +306,7 @@ class RpcConnection:
         `newest` is the limit for a request whose later versions have other fields.
         """
         kind = type(request)
-        self._renew_if_due()
+        self.renew_if_due()
         supported = kind.min_version, kind.max_version if newest is None else newest
         request.API_VERSION = self.version(kind.API_KEY, supported, kind.name)
         return self._exchange(request)
@@ -336,7 +336,7 @@ class RpcConnection:
 
         The connection gives the request its correlation id. Without `bound` the answer has its kind's bound.
         """
-        self._renew_if_due()
+        self.renew_if_due()
         self._correlation_id += 1
         size = sum(map(len, buffers))
         request = bytearray().join([_SIZE.pack(size), *buffers])
