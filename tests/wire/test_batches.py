@@ -156,6 +156,14 @@ def test_one_byte_short_is_cut_off() -> None:
         assert ends == [end for end in (len(whole[0]), len(whole[0] + whole[1]), len(answer)) if end <= cut]
 
 
+@pytest.mark.parametrize("magic", [2, 3, 127])
+def test_a_whole_batch_that_is_shorter_than_a_header_is_refused(magic: int) -> None:
+    """It is not cut off: more bytes would never come."""
+    short = struct.pack(">qiiB", 0, 14, 0, magic) + bytes(9)
+    with pytest.raises(ValueError, match="a batch of 26 bytes"):
+        list(batch_headers(memoryview(short)))
+
+
 def test_nothing_holds_no_batches() -> None:
     assert list(batch_headers(memoryview(b""))) == []
 

@@ -99,6 +99,10 @@ def theirs(data: bytes) -> list[RawRecord] | None:
     return found
 
 
+def _without_nulls(record: RawRecord) -> RawRecord:
+    return record._replace(key=record.key or b"", value=record.value or b"")
+
+
 @brief
 @given(contents(), st.data())
 def test_a_damaged_batch_is_refused_or_read_as_by_others(source: list[Content], data: st.DataObject) -> None:
@@ -109,6 +113,8 @@ def test_a_damaged_batch_is_refused_or_read_as_by_others(source: list[Content], 
         assert time.thread_time() - began < 5
         expected = theirs(batch)
         if found is not None and expected is not None:
+            if content.magic < 2:  # another negative length than -1 is null for Java, and empty for kafka-python
+                found, expected = ([_without_nulls(each) for each in read] for read in (found, expected))
             assert found == expected
 
 

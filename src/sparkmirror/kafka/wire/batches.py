@@ -102,10 +102,8 @@ def batch_headers(records: memoryview, position: int = 0) -> Iterator[tuple[int,
     while position + _MAGIC_AT < end:
         if position + HEADER_SIZE <= end:
             header = BatchHeader._make(HEADER.unpack_from(records, position))
-        elif records[position + _MAGIC_AT] < MAGIC:  # a batch of an old format may be shorter than a magic-2 header
+        else:  # the last batch may be cut off; one of an old format may be shorter than a magic-2 header
             header = BatchHeader._make(HEADER.unpack(bytes(records[position:]).ljust(HEADER_SIZE, b"\0")))
-        else:
-            return
         size = header.length + LENGTH_OVERHEAD
         if size <= _MAGIC_AT or (header.magic >= MAGIC and size < HEADER_SIZE):
             raise ValueError(f"a batch of {size} bytes")
