@@ -234,6 +234,42 @@ def test_a_topic_to_which_a_router_sends_and_others_wrote_is_left_alone(
         assert len(records_of(target_cluster, routed)) == 7
 
 
+@pytest.mark.full
+def test_a_deleted_copy_whose_records_went_elsewhere_is_copied_again_with_the_other_topic(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """The copy is empty, and deleted to tidy up: alone it would bring all rows twice."""
+    routed = f"{topic_name}-all"
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    transforms = {
+        "transforms": "bare",
+        "transforms.bare.type": f"{CONNECT}RegexRouter",
+        "transforms.bare.regex": rf"source\.{topic_name}",
+        "transforms.bare.replacement": routed,
+    }
+
+    def delete(*names: str) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
+        admin.delete_topics(list(names))
+        admin.close()
+
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, transforms) as mirror:
+        mirror.await_caught_up(timeout=120)
+        delete(f"source.{topic_name}")
+        mp.wait_for(lambda: partitions_of(mirror, topic_name)[0].cause is Cause.RECREATED, 60, "halted")
+        (part,) = partitions_of(mirror, topic_name)
+        assert f"stop the flow, delete source.{topic_name}, {routed}, and start it" in part.reason
+        produce(source_cluster, topic_name, COUNT, 5)
+        time.sleep(3)
+        assert len(records_of(target_cluster, routed)) == COUNT
+    delete(f"source.{topic_name}", routed)
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, transforms) as mirror:
+        mirror.await_caught_up(timeout=120)
+    copied = [each[1:] for each in records_of(target_cluster, routed)]
+    assert copied == [each[1:] for each in records_of(source_cluster, topic_name)]
+
+
 def test_pause_and_topics_done_hold_a_query(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
 ) -> None:

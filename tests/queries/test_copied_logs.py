@@ -187,6 +187,18 @@ def test_without_epochs_only_a_shorter_log_shows_a_cut(monkeypatch: pytest.Monke
     assert [cut(40, 50), cut(50, 45), cut(60, 50)] == [40, 50, 50]
 
 
+@pytest.mark.parametrize("epoch", [0, 7])
+def test_a_topic_without_an_id_that_was_created_again_is_shorter(epoch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leader epochs begin at 0, as the earlier topic's may have."""
+    log = ElectedLog()
+    log.append(40)
+    leader = ModelLeader(log)
+    monkeypatch.setattr(epoch_history, "epoch_ends", leader.epoch_ends)
+    now = LogsNow(leader.topics(), {AT: 40}, lambda _: 40)
+    copied = CopiedLog(100, (EpochStart(epoch, 0),))
+    assert cut_offsets(EpochHistories(cast(ClusterClient, leader)), now, {AT: copied}) == {AT: 40}
+
+
 def test_a_leader_that_does_not_know_the_epoch_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     log = ElectedLog()
     log.append(50)

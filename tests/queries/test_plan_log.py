@@ -15,6 +15,7 @@ from sparkmirror.exact.durable.query_places import QueryPlaces
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.queries.copied_logs import CopiedLog
 from sparkmirror.queries.plan_log import AppendedEnd, PlanLog, PlannedBatch, PlannedRange
 
@@ -115,6 +116,18 @@ def test_what_is_copied_is_told_by_all_places(side: Side, topic_name: str) -> No
         assert log.copied(("t", 0), PLANNED._replace(epochs=())) == CopiedLog(20, ()), "not known"
         assert log.reached(PlannedBatch(2, {("t", 0): PLANNED})).ranges["t", 0] == PLANNED.up_to(15)
         assert log.reached(PlannedBatch(3, {("t", 0): PLANNED})).ranges["t", 0] == PLANNED
+
+
+def test_places_of_before_the_topics_had_ids_count(side: Side, topic_name: str) -> None:
+    one = plans(side, topic_name)
+    one.place([places(1, 10, (EpochStart(1, 0), EpochStart(2, 5)), NO_ID)], {})
+    one.place([places(2, 15, (EpochStart(3, 15),))], {})
+    one.newest()
+    assert one.copied(("t", 0), PLANNED._replace(epochs=())) == CopiedLog(20, ())
+    epochs = EpochStart(3, 15), EpochStart(4, 18)
+    assert one.copied(("t", 0), PLANNED._replace(epochs=epochs)).epochs == (EpochStart(1, 0), EpochStart(2, 5), *epochs)
+    without = PLANNED._replace(topic_id=NO_ID.hex())
+    assert one.reached(PlannedBatch(2, {("t", 0): without})).ranges["t", 0] == without.up_to(15)
 
 
 def test_where_the_rows_end_outlives_the_process(side: Side, topic_name: str) -> None:

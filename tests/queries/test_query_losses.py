@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from sparkmirror.exact.position.cause import Cause
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.client import TopicLeaders
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries import query_logs
 from sparkmirror.queries.copied_logs import CopiedLog
-from sparkmirror.queries.plan_log import AppendedEnd
+from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange
 from sparkmirror.queries.query_logs import QueryLogs
 
 ROUTES = [PartitionPair("t", "A.t", 0), PartitionPair("u", "A.u", 0)]
@@ -52,3 +53,29 @@ def test_a_copy_is_copied_again_alone_if_its_records_go_nowhere_else(
     words = logs.lost["A.t", 0].words
     assert ("; delete A.t to have it copied again" in words) is not elsewhere
     assert ("; stop the flow, delete A.t, A.u, all, and start it" in words) is elsewhere
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+@pytest.mark.parametrize("created_again", [True, False])
+def test_a_copy_that_is_created_again_waits_if_its_records_went_elsewhere(elsewhere: bool, created_again: bool) -> None:
+    """Its records would be there twice. A former topic's copy, or another topic of the name, has none of them."""
+    logs = QueryLogs.__new__(QueryLogs)
+    ids = IDS | {"A.former": b"4" * 16, "gone": b"5" * 16}
+    logs._targets = {name: TopicLeaders(name, topic_id, 0, {}) for name, topic_id in ids.items()}  # noqa: SLF001
+    old = b"9" * 16 if created_again else ids["A.t"]
+    copied = {"t": old, "u": ids["A.u"], "former": ids["A.former"]}
+    ranges = {(name, 0): PlannedRange(5, 9, "0a", its.hex()) for name, its in copied.items()}
+    ranges["new", 0] = PlannedRange(0, 0, "0a", NOT_KNOWN)
+    ends = {"A.former": ids["A.former"], "gone": b"8" * 16} | ({"all": ids["all"]} if elsewhere else {})
+    plans: Any = SimpleNamespace(
+        ends={(name, 0): AppendedEnd(its.hex(), CopiedLog(9, ())) for name, its in ends.items()}
+    )
+    halt = logs.created_again(PlannedBatch(3, ranges), plans, {at: f"A.{at[0]}" for at in ranges})
+    assert logs.created_again(None, plans, {}) is None
+    if not (elsewhere and created_again):
+        assert halt is None
+        return
+    assert halt is not None
+    assert halt.cause is Cause.RECREATED
+    assert halt.reason.startswith("target topic A.t was deleted and created again")
+    assert "delete A.former, A.t, all, and start it" in halt.reason

@@ -12,6 +12,7 @@ from sparkmirror.exact.position.cause import Cause
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.splice import NO_END
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.plan_log import PlannedBatch
 from sparkmirror.queries.source_ranges import QueriedLog, due_logs, next_ranges, present, shortened, unknown_end
@@ -204,6 +205,18 @@ def test_a_topic_that_was_created_again_begins_at_its_start_or_halts(policy: str
         ("recreated", 10, 10),
         ("expired", 0, 2),
     ]
+
+
+@pytest.mark.parametrize("ids", [(NO_ID.hex(), ID), (ID, NO_ID.hex())], ids=["upgrade", "downgrade"])
+def test_a_topic_keeps_its_place_when_its_cluster_begins_or_ends_to_give_ids(ids: tuple[str, str]) -> None:
+    before, after = ids
+    first = next_ranges(None, [log(0, 0, 10, topic_id=before)], FLOW).batch
+    assert first is not None
+    following = next_ranges(first, [log(0, 2, 15, topic_id=after)], FLOW)
+    assert (following.losses, spans(following.batch)) == ((), {0: (10, 15)})
+    cut = log(0, 2, 15, topic_id=after, cut_at=6)
+    assert shortened(first, {("t", 0): cut}, FLOW.loss)[0].ends == {("t", 0): 6}
+    assert present(first, {("t", 0): log(0, 0, 15, topic_id=after)}, FLOW.loss) == ({("t", 0): (0, 10)}, [])
 
 
 def test_each_partition_of_a_topic_that_was_created_again_begins_at_its_start() -> None:

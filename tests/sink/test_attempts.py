@@ -13,6 +13,7 @@ import pytest
 from attempts import PARTITIONS, rows, run_attempts, value
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import AttemptFenced, RowsChanged, RowsRefused
@@ -42,6 +43,7 @@ class Query:
         with ClusterAdmin.connect(self.config, "test-sink", 30) as admin:
             create_control_topic(admin)
             assert admin.create_topics([NewTopicSpec(topic, PARTITIONS, 1, configs)]) == {topic: None}
+        mp.wait_for(lambda: len(self.client.metadata([topic])[topic].partitions) == PARTITIONS, 30, "it is known")
 
     def order(self, number: int) -> AppendOrder:
         batch = MicroBatch(self.name, number)

@@ -42,21 +42,22 @@ def cut_offsets(
 ) -> dict[TopicPartition, int]:
     """Return up to which offset each log is still the copied log.
 
-    The offset is the copied log's end unless the log was cut. Where leader epochs are not known, only a log that ends
-    before shows a cut. Partitions whose leader doesn't tell now are left out. Raises `ConnectionError`.
+    The offset is the copied log's end unless the log was cut. A log that ends before was cut, whatever its leader
+    epochs: a topic without an id may have been created again. Partitions whose leader doesn't tell now are left out.
+    Raises `ConnectionError`.
     """
     read = histories.read(now.topics, {at: max(each.end - 1, 0) for at, each in copied.items()})
     offsets: dict[TopicPartition, int] = {}
     for at, history in read.items():
         end, epochs = copied[at]
         last = epoch_at(history, end - 1)
-        if not epochs or last is None:
-            offsets[at] = end if now.ends.get(at, end) >= end else min(now.log_end(at), end)
-        elif last == epochs[-1].epoch:
-            offsets[at] = end
-        else:
+        left = end if now.ends.get(at, end) >= end else min(now.log_end(at), end)
+        cut: int | None = left
+        if epochs and last is not None and last != epochs[-1].epoch:
             cut = cut_in(epochs, end, partial(histories.end_of, at))
-            if cut is None:
-                raise ClusterTrouble(f"{at[0]}-{at[1]}: its leader does not know leader epoch {epochs[-1].epoch} now")
-            offsets[at] = cut
+            if cut is None and left < end:  # a topic that was created again may have begun its epochs again, too
+                cut = left
+        if cut is None:
+            raise ClusterTrouble(f"{at[0]}-{at[1]}: its leader does not know leader epoch {epochs[-1].epoch} now")
+        offsets[at] = min(cut, left)
     return offsets

@@ -20,6 +20,7 @@ from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.epoch_history import joined
 from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.topic_ids import same_topic
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.copied_logs import CopiedLog
 
@@ -44,6 +45,10 @@ class PlannedRange(NamedTuple):
     """The same for the target topic of that name, or `NOT_KNOWN`."""
     epochs: tuple[EpochStart, ...] = ()
     """The records' leader epochs; an empty range has that of the record before."""
+
+    def is_of(self, topic_id: bytes) -> bool:
+        """Tell whether the range may be one of this source topic."""
+        return same_topic(bytes.fromhex(self.topic_id), topic_id)
 
     @property
     def passed(self) -> PlannedRange:
@@ -145,14 +150,14 @@ class PlanLog:
         ranges = {}
         for at, each in batch.ranges.items():
             places = self.last_places((bytes.fromhex(each.target_id), at[1]), batch.number + 1)
-            known = places is not None and (places.batch, places.source_topic_id.hex()) == (batch.number, each.topic_id)
+            known = places is not None and places.batch == batch.number and each.is_of(places.source_topic_id)
             ranges[at] = each.up_to(places.upstream_end) if places is not None and known else each
         return PlannedBatch(batch.number, ranges)
 
     def copied(self, at: TopicPartition, planned: PlannedRange) -> CopiedLog:
         """Return the source's log as it was copied up to a range's end."""
         source_id, epochs = self._copied.get((bytes.fromhex(planned.target_id), at[1]), (b"", ()))
-        before = epochs if source_id.hex() == planned.topic_id else ()
+        before = epochs if source_id and planned.is_of(source_id) else ()
         return planned.behind(before)
 
     @property
@@ -245,7 +250,7 @@ class PlanLog:
             return
         self._places[places.target, places.batch, places.part] = places
         source_id, epochs = self._copied.get(places.target, (places.source_topic_id, ()))
-        before = epochs if source_id == places.source_topic_id else ()
+        before = epochs if same_topic(source_id, places.source_topic_id) else ()
         self._copied[places.target] = places.source_topic_id, joined(before, places.epochs)
         batches = sorted({batch for at, batch, _ in self._places if at == places.target})
         for old in [each for each in self._places if each[0] == places.target and each[1] in batches[:-2]]:

@@ -15,7 +15,7 @@ from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets, offsets_by_leader
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.copied_logs import CopiedLog, LogsNow, cut_offsets
-from sparkmirror.queries.plan_log import AppendedEnd, PlanLog, PlannedBatch
+from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlanLog, PlannedBatch
 from sparkmirror.queries.source_ranges import Halt, QueriedLog
 from sparkmirror.sink.order import AppendedRange
 from sparkmirror.source.source_logs import SourceLogs
@@ -90,6 +90,27 @@ class QueryLogs:
             )
         return logs
 
+    def created_again(
+        self, before: PlannedBatch | None, plans: PlanLog, copies: Mapping[TopicPartition, str]
+    ) -> Halt | None:
+        """Return why nothing may be copied if a copy was created again.
+
+        Topics of other names have rows of its records, and would get them twice. `copies` are the copies' names by
+        source partition, also of partitions that the query once had.
+        """
+        ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
+        written = {topic for (topic, _), end in plans.ends.items() if ids.get(topic) == end.topic_id}
+        known = () if before is None else before.ranges.items()
+        copied = [(copies[at], each.target_id) for at, each in known if each.target_id != NOT_KNOWN]
+        again = sorted({name for name, its in copied if ids.get(name, its) != its})
+        if not again or not written - set(copies.values()):
+            return None
+        return Halt(
+            Cause.RECREATED,
+            f"target topic {again[0]} was deleted and created again, and others may have rows of its records: stop the "
+            f"flow, delete {', '.join(sorted(written | set(again)))}, and start it to have all of them copied again",
+        )
+
     def _cuts(
         self,
         routes: Iterable[PartitionPair],
@@ -107,7 +128,7 @@ class QueryLogs:
             for route in routes
             if route.source in self.ends
             and route.source in known
-            and known[route.source].topic_id == topics[route.source_topic].topic_id.hex()
+            and known[route.source].is_of(topics[route.source_topic].topic_id)
         }
         now = LogsNow(topics, self.ends, self.source.log_end)
         return dict.fromkeys(copied, -1) | cut_offsets(self.source.histories, now, copied)

@@ -204,6 +204,10 @@ class QueryWorker:
                     self._note(logs.lost_elsewhere, ledger)
                     raise QueryHalted(_halt_for(logs.lost_elsewhere[0]))
                 everything = {route.source for route in self._routes(topics)}
+                known = everything if before is None else everything | before.ranges.keys()
+                copies = {at: self.driver.topics.rules.remote_name(at[0]) for at in known}
+                if (halt := logs.created_again(before, plans, copies)) is not None:
+                    raise QueryHalted(halt)
                 if (halt := unknown_end(before, there, everything, self._flow)) is not None:
                     raise QueryHalted(halt)
                 is_taken_up = newest is not None and not is_finished
@@ -482,7 +486,7 @@ class QueryWorker:
                 appended = None  # these are other topics' records
             # Of a topic that is gone, or is another one since, only an earlier attempt has copied records.
             known_to = each.begin + (0 if appended is None else appended.gone)
-            copied = each if log and log.topic_id == each.topic_id else each.up_to(known_to)
+            copied = each if log and log.is_of(each) else each.up_to(known_to)
             told = written.runs.get(copy, b"") if appended is not None else b""
             end = 0 if before is None else before.progress.downstream
             is_known = written.keeps_places and (before is None or before.is_known)

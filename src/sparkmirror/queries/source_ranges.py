@@ -52,6 +52,10 @@ class QueriedLog(NamedTuple):
     def target_id(self) -> str:
         return self.target_topic_id.hex()
 
+    def is_of(self, planned: PlannedRange) -> bool:
+        """Tell whether the range may be one of this log's topic."""
+        return planned.is_of(bytes.fromhex(self.topic_id))
+
     @property
     def at(self) -> LedgerPosition:
         return LedgerPosition(self.target_topic_id, self.target_end)
@@ -202,7 +206,7 @@ def shortened(
     halting = policy.model_copy(update={"truncated": "halt"})
     for at, planned in batch.ranges.items():
         log = logs.get(at)
-        if log is None or (log.topic_id, log.target_id) != (planned.topic_id, planned.target_id):
+        if log is None or not log.is_of(planned) or log.target_id != planned.target_id:
             continue
         if planned.begin == planned.end:
             continue
@@ -230,7 +234,7 @@ def present(
             continue
         if log.target_id != planned.target_id:
             continue  # all of it is copied again
-        if log.topic_id != planned.topic_id:
+        if not log.is_of(planned):
             losses.append(recreated_loss(log.route, log.at, planned.begin, policy))
             continue
         first = min(max(planned.begin, log.start), planned.end)
@@ -244,7 +248,7 @@ def present(
 def _losses(log: QueriedLog, copied: PlannedRange, policy: LossPolicy) -> tuple[list[Loss], int]:
     """Return the losses since a range's end, and the next offset to copy."""
     first = copied.end
-    if copied.topic_id != log.topic_id:
+    if not log.is_of(copied):
         losses = [recreated_loss(log.route, log.at, first, policy)]
         if log.start and policy.recreated != "halt":
             losses.append(log.expired(0, log.start, policy))
