@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 from kafka.admin import KafkaAdminClient
@@ -14,8 +14,11 @@ from tests.support import mirror_process as mp
 
 import sparkmirror as sm
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.exact.durable.query_places import QueryPlaces
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries import begun_writing, query_worker
-from sparkmirror.queries.plan_log import AgreedBatch, PlanLog, PlannedBatch
+from sparkmirror.queries.plan_log import AgreedBatch, AppendedEnd, PlanLog, PlannedBatch
+from sparkmirror.queries.query_logs import QueryLogs
 from sparkmirror.snapshot.snapshot import Cause
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -164,4 +167,49 @@ def test_a_micro_batch_that_another_process_proposed_first_is_taken_up(
         mirror.await_caught_up(timeout=120)
     assert taken_up[0]
     assert not any(taken_up[1:])
+    assert records_of(target_cluster, f"source.{topic_name}") == records_of(source_cluster, topic_name)
+
+
+@pytest.mark.full
+def test_a_process_that_stood_still_notes_no_places_of_an_old_micro_batch(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another process has planned the next one meanwhile, here of no records."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    agree, ends_after, place = PlanLog.agree, QueryLogs.ends_after, PlanLog.place
+    plans: list[PlanLog] = []
+    planned: list[PlannedBatch] = []
+    noted: list[int] = []
+
+    def agreed(log: PlanLog, proposal: PlannedBatch) -> AgreedBatch:
+        plans.append(log)
+        planned.append(proposal)
+        return agree(log, proposal)
+
+    def late(logs: QueryLogs, *args: object) -> object:
+        if not noted and len(planned) == 1:
+            (first,) = planned
+            passed = {at: each.passed for at, each in first.ranges.items()}
+            planned.append(agree(plans[0], PlannedBatch(first.number + 1, passed)).batch)
+        return ends_after(logs, *args)  # type: ignore[arg-type]
+
+    def written(log: PlanLog, places: Iterable[QueryPlaces], ends: Mapping[TopicPartition, AppendedEnd]) -> None:
+        written_places = list(places)
+        noted.extend(each.batch for each in written_places)
+        place(log, written_places, ends)
+
+    monkeypatch.setattr(PlanLog, "agree", agreed)
+    monkeypatch.setattr(QueryLogs, "ends_after", late)
+    monkeypatch.setattr(PlanLog, "place", written)
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, PLAIN)) as mirror:
+        mirror.await_caught_up(timeout=120)
+        produce(source_cluster, topic_name, COUNT, 5)
+        mirror.await_caught_up(timeout=120)
+    assert 0 not in noted
+    assert noted[0] >= 2
     assert records_of(target_cluster, f"source.{topic_name}") == records_of(source_cluster, topic_name)

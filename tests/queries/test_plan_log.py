@@ -57,6 +57,9 @@ def test_a_process_that_slept_is_shut_out_by_the_next_batch(side: Side, topic_na
     awake.agree(batch(2, 30))
     with pytest.raises(AttemptFenced, match="another process has planned batch 2, this one batch 1"):
         asleep.agree(batch(1, 77))
+    with pytest.raises(AttemptFenced, match="another process has planned batch 2, this one batch 0"):
+        asleep.demand_newest(batch(0, 10))
+    assert awake.demand_newest(batch(2, 99)) == batch(2, 30)
     assert plans(side, topic_name).newest() == batch(2, 30), "the late proposal changes nothing for those to come"
     assert awake.agree(batch(3, 40)) == (batch(3, 40), True)
 

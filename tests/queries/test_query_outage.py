@@ -200,11 +200,12 @@ def a_worker() -> QueryWorker:
     rules = SimpleNamespace(remote_name=lambda topic: f"A.{topic}")
     worker.driver = SimpleNamespace(topics=SimpleNamespace(rules=rules))  # type: ignore[assignment]
     worker._flow = FlowConfig(source=side, target=side.model_copy(update={"alias": "B"}))  # noqa: SLF001
+    worker._missing_since = {}  # noqa: SLF001
     return worker
 
 
 @pytest.mark.parametrize("error", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.LEADER_NOT_AVAILABLE])
-def test_a_begun_micro_batch_waits_for_a_topic_that_cant_be_seen(error: int) -> None:
+def test_a_begun_micro_batch_waits_for_a_topic_that_cant_be_seen(error: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a topic that is gone has no records left to copy."""
     logs = SourceLogs.__new__(SourceLogs)
 
@@ -215,8 +216,11 @@ def test_a_begun_micro_batch_waits_for_a_topic_that_cant_be_seen(error: int) -> 
     answered: int = error
     with pytest.raises(RecordsGone, match="t is no topic of this query any more, has no leader, or can't be seen"):
         a_worker()._demand_topics(BEGUN, {}, logs)  # noqa: SLF001
-    answered = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    a_worker()._demand_topics(BEGUN, {}, logs)  # noqa: SLF001
+    answered, worker = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, a_worker()
+    with pytest.raises(RecordsGone):
+        worker._demand_topics(BEGUN, {}, logs)  # noqa: SLF001 - perhaps a broker that has just started
+    monkeypatch.setattr(query_worker, "GONE_S", -1.0)
+    assert worker._demand_topics(BEGUN, {}, logs) == {("t", 0)}  # noqa: SLF001
 
 
 @pytest.mark.parametrize("comes_back", [True, False])

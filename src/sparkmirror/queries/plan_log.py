@@ -47,7 +47,7 @@ class PlannedRange(NamedTuple):
     """The records' leader epochs; an empty range has that of the record before."""
 
     def is_of(self, topic_id: bytes) -> bool:
-        """Tell whether the range may be one of this source topic."""
+        """Tell whether the source topic may be the range's."""
         return same_topic(bytes.fromhex(self.topic_id), topic_id)
 
     @property
@@ -103,7 +103,7 @@ class AgreedBatch(NamedTuple):
 
     batch: PlannedBatch
     is_own: bool
-    """False if another process may have begun to write it."""
+    """False if another process may have begun to write the batch."""
 
 
 class AppendedEnd(NamedTuple):
@@ -176,16 +176,24 @@ class PlanLog:
         """
         key = json.dumps([self._query, "plan", proposal.number, uuid.uuid4().hex]).encode()
         self._log.append(0, [(key, proposal.to_json())])
-        newest = self.newest()
-        if newest is None or newest.number != proposal.number:
-            raise AttemptFenced(
-                f"query {self._query}: another process has planned batch {-1 if newest is None else newest.number:,}, "
-                f"this one batch {proposal.number:,}"
-            )
+        newest = self.demand_newest(proposal)
         old = [key for number, keys in self._keys.items() if number < proposal.number for key in keys]
         if old:
             self._log.append(0, [(key, None) for key in old])
         return AgreedBatch(newest, self._keys[newest.number][0] == key)
+
+    def demand_newest(self, batch: PlannedBatch) -> PlannedBatch:
+        """Return the newest agreed batch if the number is the batch's.
+
+        Raises `AttemptFenced` if another process has agreed on a later batch.
+        """
+        newest = self.newest()
+        if newest is None or newest.number != batch.number:
+            raise AttemptFenced(
+                f"query {self._query}: another process has planned batch {-1 if newest is None else newest.number:,}, "
+                f"this one batch {batch.number:,}"
+            )
+        return newest
 
     def finish(self, batch: PlannedBatch) -> None:
         """Note that all the batch's rows are at the target."""

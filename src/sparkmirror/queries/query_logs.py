@@ -95,8 +95,8 @@ class QueryLogs:
     ) -> Halt | None:
         """Return why nothing may be copied if a copy was created again.
 
-        Topics of other names have rows of its records, and would get them twice. `copies` are the copies' names by
-        source partition, also of partitions that the query once had.
+        Topics of other names may have rows of the copy's records, and would get the rows twice. `copies` are the
+        copies' names by source partition, also of former partitions.
         """
         ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
         written = {topic for (topic, _), end in plans.ends.items() if ids.get(topic) == end.topic_id}

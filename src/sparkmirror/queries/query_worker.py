@@ -71,6 +71,8 @@ Change = Callable[[DataFrame], DataFrame]
 LZ4 = Codec(3)
 PAUSED = Halt(Cause.PAUSED, "paused")
 IDLE_S = 0.5
+GONE_S = 10.0
+"""Time for which brokers must miss a topic; a starting broker knows no topics."""
 MOST_FAILURES = 5
 """Failures in a row with which a query ends, with `once`.
 
@@ -117,6 +119,8 @@ class QueryWorker:
         self._chain = parse_chain(self._flow.connect_transforms)
         self._held_up: dict[TopicPartition, Halt] = {}
         """Partitions that can't be planned now."""
+        self._missing_since: dict[TopicPartition, float] = {}
+        """Partitions of a begun micro-batch that the source misses, with times."""
         self._noted: set[tuple[str, str]] = set()
         """Losses that are in the ledger: keys and words."""
         self._failures = 0
@@ -238,6 +242,7 @@ class QueryWorker:
                 except RowsChanged as error:
                     raise self._halted_by(error, disowned, gone, writer, newest, ledger) from error
                 ends = logs.ends_after(written.appended.values())
+                plans.demand_newest(newest)
                 plans.place(self._places(newest, begun, there, written, plans), ends)
                 plans.finish(newest)
                 self._failures = 0
@@ -400,7 +405,9 @@ class QueryWorker:
         Raises `RecordsGone` for a range that can't be read now, but perhaps later.
         """
         missing = {at for at, each in batch.ranges.items() if each.begin < each.end and at not in there}
-        gone = logs.gone(missing)
+        now = now_s()
+        self._missing_since = {at: self._missing_since.get(at, now) for at in logs.gone(missing)}
+        gone = {at for at, since in self._missing_since.items() if now - since > GONE_S}
         if waiting := sorted(missing - gone):
             raise RecordsGone(
                 f"{waiting[0][0]} is no topic of this query any more, has no leader, or can't be seen, and micro-batch "

@@ -53,7 +53,7 @@ class QueriedLog(NamedTuple):
         return self.target_topic_id.hex()
 
     def is_of(self, planned: PlannedRange) -> bool:
-        """Tell whether the range may be one of this log's topic."""
+        """Tell whether the log's topic may be the range's."""
         return planned.is_of(bytes.fromhex(self.topic_id))
 
     @property
