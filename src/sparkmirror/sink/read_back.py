@@ -24,7 +24,7 @@ _FIRST_WINDOW, _WIDER = 256, 8
 _COLUMNS = ("key", "value", "headers", "timestamp")
 _NO_OFFSET = 1 << 62
 _ANY = 1 << 31
-"""Sequence that is in no window: any batch ends the search."""
+"""Sequence beyond all others: any batch ends the search."""
 _STAMPED = 8
 """Attribute bit of batches with the broker's timestamps (LogAppendTime)."""
 

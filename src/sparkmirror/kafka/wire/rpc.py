@@ -244,6 +244,7 @@ class RpcConnection:
         return time.monotonic() >= self.renew_at
 
     def renew_if_due(self) -> None:
+        """Sign in again if it is time; raises as `sign_in`."""
         if self.renewal_due:
             self.sign_in()
 
