@@ -105,6 +105,20 @@ def caught_up(mirror: sm.Mirror, topic: str) -> bool:
     return bool(parts) and all(part.position == COUNT for part in parts)
 
 
+def reasons_of(mirror: sm.Mirror, topic: str, cause: Cause) -> list[str]:
+    """Wait until partitions of a topic halt, and return why."""
+    reasons: list[str] = []
+
+    def is_halted() -> bool:
+        topics = mirror.status()["source->target"].flow.topics
+        parts = [part for each in topics if each.topic == topic for part in each.partitions]
+        reasons.extend(part.reason for part in parts if part.cause is cause)
+        return bool(reasons)
+
+    mp.wait_for(is_halted, 240, "halted")
+    return reasons
+
+
 def test_rows_that_do_not_tell_of_their_records_halt_with_the_remedy(
     spark: SparkSession,
     source_cluster: KafkaCluster,
@@ -117,25 +131,38 @@ def test_rows_that_do_not_tell_of_their_records_halt_with_the_remedy(
     produce(source_cluster, topic_name, 0, COUNT)
     meanwhile(monkeypatch, lambda: lt.delete_records(source_cluster, topic_name, 0, 20))
     with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, COUNTED)) as mirror:
-        reasons: list[str] = []
-
-        def is_halted() -> bool:
-            topics = mirror.status()["source->target"].flow.topics
-            parts = [part for each in topics if each.topic == topic_name for part in each.partitions]
-            reasons.extend(part.reason for part in parts if part.cause is Cause.EXPIRED)
-            return bool(reasons)
-
-        mp.wait_for(is_halted, 240, "halted")
-        assert f"offsets 0 to 19 of source {topic_name}-0 are gone, and nothing tells whether" in reasons[0]
-        assert f"nothing more is copied until source.{topic_name} is deleted, which is copied again then" in reasons[0]
+        (reason,) = reasons_of(mirror, topic_name, Cause.EXPIRED)
+        assert f"offsets 0 to 19 of source {topic_name}-0 are gone, and nothing tells whether" in reason
+        assert f"nothing more is copied until source.{topic_name} is deleted, which is copied again then" in reason
         assert lt.ledger(target_cluster, topic_name, "source") == []
-        admin = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
-        admin.delete_topics([f"source.{topic_name}"])
-        admin.close()
+        lt.delete_topic(target_cluster, f"source.{topic_name}")
         mirror.await_caught_up(timeout=300)
     assert [each.value for each in records_of(target_cluster, f"source.{topic_name}")] == [b"40"]
     (loss,) = lt.ledger(target_cluster, topic_name, "source")
     assert (loss.kind.value, loss.first, loss.end) == ("target-recreated", 0, 20)
+
+
+def test_copied_records_that_the_target_deleted_halt_with_the_remedy(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Copied again, they would be there twice; they are not lost either."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    copy = f"source.{topic_name}"
+    meanwhile(monkeypatch, lambda: lt.delete_records(target_cluster, copy, 0, COUNT))
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, PLAIN)) as mirror:
+        (reason,) = reasons_of(mirror, topic_name, Cause.TAKEOVER)
+        assert f"{copy}-0: earlier attempts of this batch appended {COUNT} records, and 0 are left" in reason
+        assert f"nothing more is copied until {copy} is deleted, which is copied again then" in reason
+        assert records_of(target_cluster, copy) == []
+        lt.delete_topic(target_cluster, copy)
+        mirror.await_caught_up(timeout=300)
+    assert records_of(target_cluster, copy) == records_of(source_cluster, topic_name)
+    assert [loss.kind.value for loss in lt.ledger(target_cluster, topic_name, "source")] == ["target-recreated"]
 
 
 def test_a_micro_batch_that_another_process_proposed_first_is_taken_up(

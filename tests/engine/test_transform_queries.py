@@ -15,6 +15,7 @@ from kafka.structs import TopicPartition
 from lab import KafkaCluster
 from pyspark.sql import DataFrame, SparkSession
 from test_transforms_on_the_way import CONNECT, COUNT, mirror_of, produce, records_of
+from tests.support import loss_tools as lt
 from tests.support import mirror_process as mp
 
 import sparkmirror as sm
@@ -176,6 +177,26 @@ def test_records_that_expire_before_a_query_reads_them_are_in_the_ledger(
         (loss,) = told.collect()
     assert (loss.kind, loss.first, loss.offsets) == ("expired", COUNT, 50)
     assert len(records_of(target_cluster, f"source.{topic_name}")) == 2 * COUNT - 50
+
+
+def test_partitions_that_a_topic_lost_in_a_new_creation_are_told(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    produce(source_cluster, topic_name, 0, COUNT)
+    same = {"transform.q.topics": topic_name, "transform.q.sql": "SELECT * FROM records"}
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, same) as mirror:
+        mirror.await_caught_up(timeout=120)
+    lt.recreate_topic(source_cluster, topic_name, 1)
+    produce(source_cluster, topic_name, 0, 5)
+    for _ in range(2):  # the second time has nothing to add
+        with mirror_of(source_cluster, target_cluster, topic_name, spark, same, once=True) as mirror:
+            mirror.await_caught_up(timeout=120)
+        told = lt.ledger(target_cluster, topic_name, "source")
+        assert [(loss.kind.value, loss.partition, loss.first, loss.downstream) for loss in told] == [
+            ("recreated", 0, COUNT, COUNT),
+            ("shrunk", 1, 0, 0),
+        ]
 
 
 def test_routers_in_the_file_send_records_where_java_would(

@@ -20,7 +20,7 @@ from sparkmirror.exact.position.loss_detection import (
     look_for_losses,
     not_ours,
     recreated_loss,
-    shrunk,
+    shrunk_by_claim,
     target_recreated,
     target_truncated,
     truncated_loss,
@@ -415,5 +415,5 @@ def test_a_partition_that_is_gone_was_copied_up_to_its_last_claim() -> None:
         runs=(Run(100, 4), Run(110, 2)),
         confirmed=True,
     )
-    loss = shrunk(ROUTE, newest, target_end=20)
+    loss = shrunk_by_claim(ROUTE, newest, target_end=20)
     assert (loss.kind, loss.first, loss.end, loss.downstream, loss.action) == (LossKind.SHRUNK, 111, 111, 20, "halted")

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import pytest
-from kafka.admin import NewTopic
-from lab import KafkaCluster
 from tests.support.copied_flow import Side
 
 from sparkmirror.errors import AttemptFenced, ClusterUnreachable
@@ -24,13 +19,6 @@ pytestmark = pytest.mark.broker
 
 def batch(number: int, end: int) -> PlannedBatch:
     return PlannedBatch(number, {("t", 0): PlannedRange(10 * number, end, "0a", "0b")})
-
-
-@pytest.fixture
-def side(target_cluster: KafkaCluster, topic_name: str) -> Iterator[Side]:
-    with contextlib.closing(Side("us", target_cluster)) as side:
-        side.create_all(NewTopic(topic_name, 1, 1, topic_configs={"cleanup.policy": "compact"}))
-        yield side
 
 
 def plans(side: Side, topic: str, query: str = "q") -> PlanLog:
@@ -135,7 +123,7 @@ def test_places_of_before_the_topics_had_ids_count(side: Side, topic_name: str) 
 
 def test_where_the_rows_end_outlives_the_process(side: Side, topic_name: str) -> None:
     one = plans(side, topic_name)
-    first = AppendedEnd("0b", CopiedLog(7, (EpochStart(2, 3),)))
+    first = AppendedEnd("0b", 4, CopiedLog(7, (EpochStart(2, 3),)))
     one.place([], {("A.t", 0): first, ("A.u", 1): first})
     second = first._replace(log=CopiedLog(9, ()))
     one.place([], {("A.u", 1): second})

@@ -38,6 +38,10 @@ def value(number: int) -> bytes:
     return b"value-%d" % (number // _SAME)
 
 
+def expected(rows_written: int) -> Counter[bytes]:
+    return Counter(map(value, range(rows_written)))
+
+
 def rows(numbers: list[int], at_us: int | None) -> pa.RecordBatch:
     """Rows that are a function of their number, whoever makes them."""
     columns = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from kafka import KafkaConsumer, TopicPartition
-from test_attempts import Query
+from tests.sink.sink_query import Query
 
 from sparkmirror.sink.agreement import SinkAgreement
 from sparkmirror.sink.appender import TaskAppender
@@ -27,6 +27,16 @@ def attempt(order: AppendOrder, *offsets: int) -> list[AppendedRange]:
         if offsets:
             appender.take(rows(*offsets))
         return appender.finish()
+    finally:
+        appender.close()
+
+
+def begin(order: AppendOrder, *offsets: int) -> None:
+    """Append each row in a batch of its own, and end before the result."""
+    appender = TaskAppender(order, window_bytes=1)
+    try:
+        for offset in offsets:
+            appender.take(rows(offset))
     finally:
         appender.close()
 

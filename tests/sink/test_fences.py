@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from lab import KafkaCluster
-from one_partition import attempt, control_end, in_order, rows, take_rest, values
-from test_attempts import Query
+from tests.sink.one_partition import attempt, control_end, in_order, rows, take_rest, values
+from tests.sink.sink_query import Query
 
 from sparkmirror.clock import wall_ms
 from sparkmirror.errors import AttemptFenced
@@ -28,13 +27,6 @@ from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence
 from sparkmirror.sink.writing import BatchWriter
 
 pytestmark = pytest.mark.broker
-
-
-@pytest.fixture
-def query(target_cluster: KafkaCluster, topic_name: str) -> Iterator[Query]:
-    made = Query(target_cluster, topic_name)
-    yield made
-    made.client.close()
 
 
 def test_an_older_attempt_appends_nothing_once_its_batch_is_taken_up(query: Query) -> None:
@@ -197,7 +189,7 @@ def test_encoding_does_not_make_it_late(query: Query, monkeypatch: pytest.Monkey
 
 def test_counts_rest_from_one_look_to_the_next(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look may last: its counts are those of its beginning."""
-    clock, looks = [100.0], [(1, 1), (1, 9), (2, 0), (2, 9), (2, 9), (2, 0)]
+    clock, looks = [100.0], [(1, 1), (1, 9), (2, 0), (2, 9), (2, 9), (2, 0), (2, 0)]
 
     def look(*_: object, **__: object) -> dict[tuple[str, int], int]:
         count, lasts_s = looks.pop(0)
@@ -206,7 +198,7 @@ def test_counts_rest_from_one_look_to_the_next(query: Query, monkeypatch: pytest
 
     monkeypatch.setattr(fencing, "now_s", lambda: clock[0])
     monkeypatch.setattr(fencing, "counts", look)
-    monkeypatch.setattr(fencing, "_are_committed", lambda *_: True)
+    monkeypatch.setattr(fencing, "_ends", lambda *_: {})
     assert counts_at_rest(query.client, query.order(3), list) == {(query.topic, 0): 2}
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
-from attempts import rows
+from kafka import KafkaProducer
 from lab import KafkaCluster
-from test_attempts import Query, expected
+from tests.sink.attempts import expected, rows, value
+from tests.sink.one_partition import attempt, begin, in_order
+from tests.sink.sink_query import Query
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import delete_records
 
 from sparkmirror.clock import wall_ms
-from sparkmirror.errors import RowsChanged, UnfitTarget
+from sparkmirror.errors import RowsChanged, RowsInDoubt, UnfitTarget
 from sparkmirror.kafka.cluster.producers import describe_producers
 from sparkmirror.kafka.wire.codecs import Codec
 from sparkmirror.sink.agreement import MicroBatch
@@ -34,6 +39,7 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster
     settings = {
         "producer.id.expiration.ms": str(FORGETS_MS),
         "producer.id.expiration.check.interval.ms": "200",
+        "log.cleaner.backoff.ms": "200",
     }
     with KafkaCluster(tmp_path_factory.mktemp("forgetful"), properties=settings) as cluster:
         yield cluster
@@ -120,3 +126,64 @@ def test_only_a_batch_that_follows_needs_no_search(forgetful: KafkaCluster, topi
     assert first_attempt_ms(5) == created_ms + 1_000_000
     assert first_attempt_ms(4) == first_attempt_ms(6) == created_ms
     assert first_attempt_ms(5, f"{query.name}-other") < created_ms + 1_000_000
+
+
+@pytest.mark.parametrize(("deleted", "counted"), [(4, 6), (9, 6), (10, None)])
+def test_deleted_records_are_not_taken_for_missing_ones(
+    deleted: int, counted: int | None, forgetful: KafkaCluster, topic_name: str
+) -> None:
+    """Else gone rows would be told as lost, and others be appended again."""
+    query = Query(forgetful, topic_name)
+    attempt(query.order(0), 0, 1, 2, 3)
+    order = query.order(1)._replace(first_attempt_ms=LONG_AGO_MS, begins={(topic_name, 0): 4})
+    begin(order, *range(4, 10))
+    wait_until_forgotten(query)
+    delete_records(forgetful, topic_name, 0, deleted)
+    if counted is None:
+        with pytest.raises(RowsInDoubt, match=f"^{topic_name}-0: records from offset 4 on are deleted"):
+            counts_at_rest(query.client, order, lambda: [topic_name])
+    else:
+        assert counts_at_rest(query.client, order, lambda: [topic_name]) == {(topic_name, 0): counted}
+    if deleted == 4:
+        (told,) = attempt(order, *range(4, 12))
+        assert (told.records, told.earlier, in_order(query)) == (8, 6, [*range(4, 12)])
+        return
+    with pytest.raises(RowsInDoubt) as raised:
+        attempt(order, *range(4, 12))
+    assert raised.value.place == (topic_name, 0)
+    assert in_order(query) == [*range(deleted, 10)]
+
+
+def test_a_batch_that_appended_nothing_is_in_no_doubt(forgetful: KafkaCluster, topic_name: str) -> None:
+    query = Query(forgetful, topic_name)
+    attempt(query.order(0), 0, 1, 2, 3)
+    wait_until_forgotten(query)
+    delete_records(forgetful, topic_name, 0, 4)
+    order = query.order(1)._replace(first_attempt_ms=LONG_AGO_MS, begins={(topic_name, 0): 4, (topic_name, 1): 0})
+    assert counts_at_rest(query.client, order, lambda: [topic_name]) == {}
+    (told,) = attempt(order, 4, 5)
+    assert (told.records, told.earlier, in_order(query)) == (2, 0, [4, 5])
+
+
+def test_a_batch_that_is_compacted_away_is_in_doubt(forgetful: KafkaCluster, topic_name: str) -> None:
+    """Records with the same keys took its records' place."""
+    eager = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
+    query = Query(forgetful, topic_name, **eager)
+    order = query.order(0)._replace(first_attempt_ms=LONG_AGO_MS, begins={(topic_name, 0): 0})
+    mine = rows([6, 12], None)
+    with closing(TaskAppender(order)) as appender:
+        appender.take(mine)
+        appender.finish()
+    wait_until_forgotten(query)
+    others = KafkaProducer(bootstrap_servers=list(query.config.bootstrap_servers))
+
+    def is_compacted() -> bool:
+        for key in mine.column("key").to_pylist():
+            others.send(topic_name, key=key, value=b"other", partition=0)
+        others.flush()
+        return not query.values(0).keys() & {value(6), value(12)}
+
+    mp.wait_for(is_compacted, 120, "compacted")
+    others.close()
+    with pytest.raises(RowsInDoubt, match=f"^{topic_name}-0: records from offset 0 on are deleted, or compacted away"):
+        counts_at_rest(query.client, order, lambda: [topic_name])

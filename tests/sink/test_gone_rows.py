@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from lab import KafkaCluster
-from one_partition import attempt, in_order, rows, take_rest, values
-from test_attempts import Query
+from tests.sink.one_partition import attempt, begin, in_order, rows, take_rest, values
+from tests.sink.sink_query import Query
+from tests.support.loss_tools import delete_records
 
 from sparkmirror.errors import ClusterUnreachable, RowsChanged, RowsInDoubt
 from sparkmirror.kafka.wire.codecs import Codec
@@ -15,18 +14,12 @@ from sparkmirror.sink import task_writing
 from sparkmirror.sink.agreement import MicroBatch
 from sparkmirror.sink.appender import TaskAppender
 from sparkmirror.sink.audit import audit
+from sparkmirror.sink.fencing import counts_at_rest
 from sparkmirror.sink.order import GoneRows
 from sparkmirror.sink.task_writing import TaskWriter
 from sparkmirror.sink.writing import BatchWriter
 
 pytestmark = pytest.mark.broker
-
-
-@pytest.fixture
-def query(target_cluster: KafkaCluster, topic_name: str) -> Iterator[Query]:
-    made = Query(target_cluster, topic_name)
-    yield made
-    made.client.close()
 
 
 def test_rows_that_are_gone_are_left_and_the_others_come_behind(query: Query) -> None:
@@ -123,3 +116,19 @@ def test_fewer_records_than_were_counted_are_not_written_behind(query: Query) ->
     assert values(query) == [0, 1]
     attempt(order._replace(gone={at: GoneRows(3, counted=2)}), 5, 6)
     assert values(query) == [0, 1, 5, 6]
+
+
+@pytest.mark.parametrize("deleted", [2, 6])
+def test_records_that_the_target_deleted_since_are_counted_and_in_doubt(
+    query: Query, target_cluster: KafkaCluster, deleted: int
+) -> None:
+    """The leader knows how many there were; nothing is appended again, or told as lost."""
+    order = query.order(0)
+    begin(order, *range(6))
+    delete_records(target_cluster, query.topic, 0, deleted)
+    assert counts_at_rest(query.client, order, lambda: [query.topic]) == {(query.topic, 0): 6}
+    for leave in (None, {(query.topic, 0): GoneRows(2, counted=6)}):
+        with pytest.raises(RowsInDoubt, match=f"appended 6 records, and {6 - deleted} are left") as raised:
+            attempt(order._replace(gone=leave), *range(6))
+        assert raised.value.place == (query.topic, 0)
+    assert values(query) == [*range(deleted, 6)]

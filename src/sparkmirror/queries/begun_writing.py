@@ -87,12 +87,7 @@ class BegunWriter:
                     f"{error}; or a compacted source topic has dropped records since then: delete the topic at the "
                     "target to have it copied again"
                 ) from error
-        try:
-            return self._write(rows, begun, begun.compacted)
-        except RowsInDoubt as error:
-            if begun.gone:
-                raise
-            raise RowsInDoubt(f"{error}; delete the topic at the target to have it copied again") from error
+        return self._write(rows, begun, begun.compacted)
 
     def _write(
         self, rows: DataFrame | None, begun: BegunBatch, compacted: Mapping[TopicPartition, int]

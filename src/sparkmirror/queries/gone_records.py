@@ -5,7 +5,7 @@ An earlier attempt may have copied some of the records: only the others are lost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.config import LossPolicy
@@ -131,20 +131,3 @@ def gone_records(
             )
         )
     return gone
-
-
-def blamed(refused: TopicPartition | None, disowned: Sequence[Loss], copies: Container[str]) -> list[Loss]:
-    """Return the losses behind a target partition's refused rows, as `doubtful`."""
-    if refused is None or refused[0] not in copies:
-        return list(disowned)
-    return [loss for loss in disowned if (loss.target_topic, loss.partition) == refused]
-
-
-def doubtful(refused: TopicPartition | None, gone: Sequence[GoneRecords], copies: Container[str]) -> GoneRecords | None:
-    """Return the gone records for which rows of a target partition are refused.
-
-    A partition of a copy has its own; rows of any records may be in another topic.
-    """
-    if refused is not None and refused[0] not in copies:
-        return gone[0] if gone else None
-    return next((each for each in gone if each.target == refused), None)

@@ -175,7 +175,17 @@ class QueryLogs:
             )
         return listed.offset
 
-    def ends_after(self, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
+    def begins(self, routes: Iterable[PartitionPair], plans: PlanLog, number: int) -> dict[TopicPartition, int]:
+        """Return target offsets before which a micro-batch has no records, where known.
+
+        A copy is empty where the query begins. Of a micro-batch whose end is noted the offset is not known any more.
+        """
+        ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
+        ends = {at: end for at, end in plans.ends.items() if ids.get(at[0]) == end.topic_id}
+        copies = {route.target: 0 for route in routes if route.target not in ends}
+        return copies | {at: end.log.end for at, end in ends.items() if end.batch < number}
+
+    def ends_after(self, number: int, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
         """Return where the query's records end after a micro-batch.
 
         Raises `ClusterTrouble` for a partition whose leader has changed since the last look: it may have lost some of
@@ -196,5 +206,5 @@ class QueryLogs:
                     f"{at[0]}-{at[1]}: its leader at the target has changed: the micro-batch is compared with its log"
                 )
             epochs = epochs_in(histories[at], last, last + 1)
-            ends[at] = AppendedEnd(now.topic_id.hex(), CopiedLog(last + 1, epochs))
+            ends[at] = AppendedEnd(now.topic_id.hex(), number, CopiedLog(last + 1, epochs))
         return ends

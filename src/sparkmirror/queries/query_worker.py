@@ -19,7 +19,14 @@ from pyspark.sql.functions import col, create_map, lit
 
 from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
-from sparkmirror.errors import HandledError, RecordsGone, RowsChanged, RowsRefused, SparkMirrorError, TransformFailed
+from sparkmirror.errors import (
+    HandledError,
+    RecordsGone,
+    RowsChanged,
+    RowsRefused,
+    SparkMirrorError,
+    TransformFailed,
+)
 from sparkmirror.events import Event
 from sparkmirror.exact.durable.claims import TargetPartition
 from sparkmirror.exact.durable.losses import Loss, LossLedger, losses_topic
@@ -41,7 +48,8 @@ from sparkmirror.mirror.sync.topics import MirroredTopic
 from sparkmirror.pump.copies import wanted_codec
 from sparkmirror.pump.retry import Retry
 from sparkmirror.queries.begun_writing import BegunBatch, BegunWriter, earlier_records
-from sparkmirror.queries.gone_records import GoneRecords, blamed, doubtful, gone_records
+from sparkmirror.queries.changed_rows import blamed, halt_for_changed_rows
+from sparkmirror.queries.gone_records import GoneRecords, gone_records
 from sparkmirror.queries.kept_places import keeps_places
 from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
 from sparkmirror.queries.progress import QueryProgress, end_wanted
@@ -54,6 +62,7 @@ from sparkmirror.queries.source_ranges import (
     next_ranges,
     present,
     shortened,
+    shrunk_losses,
     unknown_end,
 )
 from sparkmirror.sink.agreement import MicroBatch
@@ -204,6 +213,8 @@ class QueryWorker:
                 is_finished = newest is not None and plans.is_finished(newest)
                 before = plans.reached(newest) if newest is not None and is_finished else newest
                 there = self._look(topics, logs, before, plans)
+                if before is not None and is_finished:
+                    self._note(shrunk_losses(before, _only_at_target(topics), plans.ends), ledger)
                 if logs.lost_elsewhere:
                     self._note(logs.lost_elsewhere, ledger)
                     raise QueryHalted(_halt_for(logs.lost_elsewhere[0]))
@@ -235,13 +246,14 @@ class QueryWorker:
                 reached = partial(self._reached, newest, plans)
                 gone = [*gone_records(begun, there, losses, reached), *self._copies_left(absent, newest, target)]
                 parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
+                writer.begins = logs.begins(self._routes(topics), plans, newest.number)
                 try:
                     written = self._write(
                         writer, parts, options, newest, topics, gone, disowned, ledger, is_taken_up=is_taken_up
                     )
                 except RowsChanged as error:
                     raise self._halted_by(error, disowned, gone, writer, newest, ledger) from error
-                ends = logs.ends_after(written.appended.values())
+                ends = logs.ends_after(newest.number, written.appended.values())
                 plans.demand_newest(newest)
                 plans.place(self._places(newest, begun, there, written, plans), ends)
                 plans.finish(newest)
@@ -263,32 +275,13 @@ class QueryWorker:
         batch: PlannedBatch,
         ledger: LossLedger,
     ) -> Exception:
-        """Return the error for rows that only an earlier attempt can have appended.
-
-        Since then the source took back the records, or the target lost earlier records; or records of the source are
-        gone, and the rows don't tell their records.
-        """
+        """Return the error for rows that only an earlier attempt can have appended."""
         copies = {route.target_topic for route in self._routes(self._topics())}
-        if lost := blamed(error.place, disowned, copies):
-            self._note(lost, ledger)
-            words = "; ".join(loss.words for loss in lost)
-            cause, target = cause_of_loss(lost[0].kind), lost[0].target_topic
-        elif (expired := doubtful(error.place, gone, copies)) is not None:
-            cause, words, target = Cause.EXPIRED, f"{error}; {expired.in_doubt}", expired.target[0]
-        else:
-            return error
-        written = copies | set(writer.topics(MicroBatch(self._id, batch.number)))
-        remedy = f"{target} is deleted, which is"
-        if written - copies:
-            names = ", ".join(sorted(written))
-            remedy = f"the flow is stopped, {names} are deleted, and it is started again: all of them are"
-        return QueryHalted(
-            Halt(
-                cause,
-                f"{words}; an earlier attempt had begun to write the present micro-batch: nothing more is copied until "
-                f"{remedy} copied again then",
-            )
-        )
+        lost = blamed(error.place, disowned, copies)
+        self._note(lost, ledger)
+        written = writer.topics(MicroBatch(self._id, batch.number))
+        halt = halt_for_changed_rows(error, lost, gone, copies, set(written))
+        return error if halt is None else QueryHalted(halt)
 
     def _copies_left(
         self, absent: Iterable[TopicPartition], batch: PlannedBatch, target: ClusterClient
@@ -572,6 +565,12 @@ def _transformed(records: DataFrame, chain: Chain) -> DataFrame:
         return apply_to_batches(batches, chain)
 
     return records.mapInArrow(rows, records.schema)
+
+
+def _only_at_target(topics: Mapping[str, MirroredTopic]) -> Iterator[tuple[PartitionPair, bytes]]:
+    for name, topic in topics.items():
+        for partition in topic.only_at_target:
+            yield PartitionPair(name, topic.remote.name, partition), topic.source.topic_id
 
 
 def _waits(error: Exception) -> bool:

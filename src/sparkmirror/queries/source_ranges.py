@@ -12,6 +12,7 @@ from sparkmirror.exact.position.loss_detection import (
     LedgerPosition,
     expired_loss,
     recreated_loss,
+    shrunk,
     target_recreated,
     truncated_loss,
 )
@@ -19,7 +20,7 @@ from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.epoch_history import epochs_in
 from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.queries.plan_log import NOT_KNOWN, PlannedBatch, PlannedRange
+from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange
 from sparkmirror.source.range_cuts import bounded
 
 MOST_OFFSETS = 500_000
@@ -191,6 +192,23 @@ def _planned(log: QueriedLog, begin: int, end: int, before: PlannedRange | None)
     first = begin - 1 if begin == end else begin
     epochs = epochs_in(log.history, first, end)
     return PlannedRange(begin=begin, end=end, topic_id=log.topic_id, target_id=log.target_id, epochs=epochs)
+
+
+def shrunk_losses(
+    before: PlannedBatch, former: Iterable[tuple[PartitionPair, bytes]], ends: Mapping[TopicPartition, AppendedEnd]
+) -> list[Loss]:
+    """Return the losses of partitions that a topic created again has no more.
+
+    `former` are partitions that only the copies have, with the source topics' ids; `ends` are those of the query's
+    records at the target.
+    """
+    losses = []
+    for route, topic_id in former:
+        copied = before.ranges.get(route.source)
+        if copied is not None and copied.target_id != NOT_KNOWN and not copied.is_of(topic_id):
+            end = ends[route.target].log.end if route.target in ends else 0
+            losses.append(shrunk(route, LedgerPosition(bytes.fromhex(copied.target_id), end), copied.end))
+    return losses
 
 
 def shortened(

@@ -26,7 +26,7 @@ from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
 from sparkmirror.sink.agreement import SinkAgreement
 from sparkmirror.sink.line import Flight, PartitionLine, RowNumbers, RowSelection
 from sparkmirror.sink.order import MARGIN_MS, AppendedRange, AppendOrder
-from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, offset_since, read_back
+from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, read_back, search_from
 
 WINDOW_BYTES = 8 << 20
 """Bytes of rows to gather before a request."""
@@ -363,8 +363,8 @@ class TaskAppender:
         line, place = self._lines[partition], self._places[partition]
         floor = line.last_offset + 1
         if not is_known and self._order.may_be_forgotten(wall_ms()):
-            floor = max(floor, offset_since(self._client, place, self._order.oldest_ms))
-            last = max(last_sequence(self._client, place, self._writer, floor), line.next - 1)
+            floor, is_whole = search_from(self._client, place, self._order, line.last_offset)
+            last = max(last_sequence(self._client, place, self._writer, floor, is_whole=is_whole), line.next - 1)
         if last + 1 < (known := max(line.next, line.counted)):
             raise ClusterUnreachable(
                 f"cluster {self._client.config.alias}: {place}: it had {known:,} records of this batch and has "

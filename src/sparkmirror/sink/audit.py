@@ -14,7 +14,7 @@ from sparkmirror.kafka.cluster.producers import describe_producers
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.sink.order import AppendedRange, AppendOrder
-from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, offset_since
+from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, search_from
 
 _TRIES, _PAUSE_S = 60, 0.5
 
@@ -62,8 +62,8 @@ def counts(
 ) -> dict[TopicPartition, int]:
     """Return the numbers of the batch's records, by partition.
 
-    Leaders tell them. Where a leader may have forgotten the producer, the log does. Raises `AttemptFenced` and
-    `ClusterUnreachable`.
+    Leaders tell them. Where a leader may have forgotten the producer, the log does. Raises `AttemptFenced`,
+    `RowsInDoubt` and `ClusterUnreachable`.
     """
     for tries_left in reversed(range(_TRIES)):
         try:
@@ -122,8 +122,8 @@ def _counts(
             if any(state.producer_id == order.producer_id for state in described.producers):
                 continue
             if at in told:
-                counts[at] = last_sequence(client, places[at], writer, told[at].first_offset) + 1
+                counts[at] = last_sequence(client, places[at], writer, told[at].first_offset, is_whole=True) + 1
             elif in_logs and order.may_be_forgotten(wall_ms()):
-                floor = offset_since(client, places[at], order.oldest_ms)
-                counts[at] = last_sequence(client, places[at], writer, floor) + 1
+                floor, is_whole = search_from(client, places[at], order)
+                counts[at] = last_sequence(client, places[at], writer, floor, is_whole=is_whole) + 1
     return counts

@@ -56,6 +56,8 @@ class AppendOrder(NamedTuple):
     gone: Mapping[TopicPartition, GoneRows] | None = None
     is_ordered: bool = False
     """True if all attempts have a partition's rows in the same order."""
+    begins: Mapping[TopicPartition, int] | None = None
+    """Target offsets before which the batch has no records, where they are known."""
     agreed_to: int = -1
     """Control topic's offset from which on a fence stops the attempt; -1: none does."""
 

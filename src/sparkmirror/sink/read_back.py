@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from sparkmirror.arrow.decoding import decoded
 from sparkmirror.arrow.row_columns import RowColumns
-from sparkmirror.errors import ClusterTrouble, ClusterUnreachable
+from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsInDoubt
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.fetch_once import FetchBounds, fetch_once, only_part
-from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.cluster.list_offsets import CONSUMER, DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.wire.batches import BatchHeader, batch_headers
 from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.sink.order import AppendOrder
 
 _BOUNDS = FetchBounds(max_bytes=8 << 20, partition_bytes=4 << 20)
 _PATIENCE_S = 60.0
@@ -81,8 +82,10 @@ class _FoundBatch(NamedTuple):
 
 class _Window(NamedTuple):
     batches: list[_FoundBatch]
-    is_last: bool
+    is_last: bool = False
     """True if the writer has no batches before the window."""
+    is_cut: bool = False
+    """True if the log lacks offsets behind the writer's batches."""
 
 
 def read_back(
@@ -90,51 +93,78 @@ def read_back(
 ) -> AppendedRecords:
     """Read the records with sequences from `first` to `last`.
 
-    The search goes back to offset `floor`. Waits until the high watermark has reached the records. Raises
-    `ConnectionError` if the leader doesn't answer, and `ClusterUnreachable` if the log lacks the records.
+    The search goes back to offset `floor`. Waits until the replicas have the leader's records. Raises
+    `ConnectionError` if the leader doesn't answer, and `RowsInDoubt` if the log lacks the records.
     """
-    until = time.monotonic() + _PATIENCE_S
-    while True:
-        newest = _newest_batches(client, place, writer, first, floor)
-        batches = [each for each in newest if first <= each.header.base_sequence and each.last <= last]
-        if sum(each.header.records for each in batches) == last + 1 - first:
-            return _records(place, batches)
+    _await_replicas(client, place)
+    newest = _newest(client, place, writer, first, floor).batches
+    batches = [each for each in newest if first <= each.header.base_sequence and each.last <= last]
+    if (there := sum(each.header.records for each in batches)) != last + 1 - first:
+        raise RowsInDoubt(
+            f"{place}: earlier attempts of this batch appended {last + 1 - first:,} records, and {there:,} are left: "
+            "the others are deleted, or compacted away, so nothing tells whose rows they were"
+        )
+    return _records(place, batches)
+
+
+def search_from(
+    client: ClusterClient, place: LeaderPlace, order: AppendOrder, last_offset: int = -1
+) -> tuple[int, bool]:
+    """Return the offset to search from where brokers have forgotten the batch.
+
+    True with it if all records behind `last_offset` are behind it; else some with older timestamps may not be. Raises
+    `ConnectionError`.
+    """
+    begin = (order.begins or {}).get((place.topic, place.partition))
+    if begin is not None or last_offset >= 0:
+        return max(begin or 0, last_offset + 1), True
+    offset = _offset(client, place, order.oldest_ms)
+    return (offset if offset >= 0 else _NO_OFFSET), False
+
+
+def last_sequence(
+    client: ClusterClient, place: LeaderPlace, writer: BatchProducer, floor: int, *, is_whole: bool = False
+) -> int:
+    """Return the batch's last sequence by the log alone; -1 without records.
+
+    With `is_whole` all the batch's records are behind `floor`. Then `RowsInDoubt` is raised if the log lacks offsets
+    that may have been theirs. Raises `ConnectionError`.
+    """
+    newest = _newest(client, place, writer, _ANY, floor)
+    if is_whole and newest.is_cut:
+        raise RowsInDoubt(
+            f"{place}: records from offset {floor:,} on are deleted, or compacted away, and the brokers have forgotten "
+            "who appended them, so nothing tells how many earlier attempts of this batch appended"
+        )
+    return max((each.last for each in newest.batches), default=-1)
+
+
+def _await_replicas(client: ClusterClient, place: LeaderPlace) -> None:
+    """Wait until the replicas have what the leader has now."""
+    end, until = _offset(client, place, LATEST, DEBUG_CONSUMER), time.monotonic() + _PATIENCE_S
+    while _offset(client, place, LATEST) < end:
         if time.monotonic() > until:
             raise ClusterUnreachable(
-                f"cluster {client.config.alias}: {place}: records that an earlier attempt of this batch appended can't "
-                f"be read back (sequences {first} to {last}): they are deleted, or the replicas are far behind"
+                f"cluster {client.config.alias}: {place}: its replicas lack records that an earlier attempt of this "
+                "batch appended"
             )
         time.sleep(_PAUSE_S)
 
 
-def last_sequence(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, floor: int) -> int:
-    """Return the batch's last sequence by the log alone; -1 without records.
-
-    Raises `ConnectionError`.
-    """
-    return max((each.last for each in _newest_batches(client, place, writer, _ANY, floor)), default=-1)
-
-
-def is_committed(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, last: int, floor: int) -> bool:
-    """Tell whether the replicas have a sequence; raises `ConnectionError`."""
-    return any(each.last >= last for each in _newest_batches(client, place, writer, last, floor))
-
-
-def _newest_batches(
-    client: ClusterClient, place: LeaderPlace, writer: BatchProducer, first: int, floor: int
-) -> list[_FoundBatch]:
+def _newest(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, first: int, floor: int) -> _Window:
     """Return the writer's batches from sequence `first` on, or some more, in order.
 
     Each window ends at the high watermark and is wider than the one before, until one has `first`, begins at `floor`,
     or shows that there are no others.
     """
-    end, floor = _offset(client, place, LATEST), max(floor, _offset(client, place, EARLIEST))
-    width = _FIRST_WINDOW
+    end, log_start = _offset(client, place, LATEST), _offset(client, place, EARLIEST)
+    lowest, width = max(floor, log_start), _FIRST_WINDOW
     while True:
-        start = max(end - width, floor)
-        batches, is_last = _read(client, place, writer, start, end)
-        if is_last or start == floor or (batches and batches[0].header.base_sequence <= first):
-            return batches
+        window = _read(client, place, writer, max(end - width, lowest), end)
+        if window.is_last or (window.batches and window.batches[0].header.base_sequence <= first):
+            return window
+        if end - width <= lowest:
+            return window._replace(is_cut=window.is_cut or (not window.batches and log_start > floor))
         width *= _WIDER
 
 
@@ -158,7 +188,7 @@ def _records(place: LeaderPlace, batches: list[_FoundBatch]) -> AppendedRecords:
 
 def _read(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, start: int, end: int) -> _Window:
     batches: list[_FoundBatch] = []
-    at, is_last = start, False
+    at, is_last, is_cut = start, False, False
     while at < end:
         part = only_part(
             fetch_once(
@@ -173,25 +203,25 @@ def _read(client: ClusterClient, place: LeaderPlace, writer: BatchProducer, star
             raise ClusterTrouble(f"{place} can't be read back: {error_name(part.error)}")
         before = at
         for position, header in batch_headers(part.records):
+            is_cut |= min(header.base_offset, end) > at
             if header.base_offset >= end:
-                return _Window(batches, is_last)
-            is_last |= writer.follows(header)
-            if header.next_offset > at and writer.wrote(header):
+                return _Window(batches, is_last, is_cut)
+            if writer.follows(header):
+                is_last, is_cut = True, False
+            elif header.next_offset > at and writer.wrote(header):
                 batches.append(_FoundBatch(header, part.records[position : position + header.size]))
+                is_cut = False
             at = max(at, header.next_offset)
         if at == before:
-            break
-    return _Window(batches, is_last)
+            raise ClusterTrouble(
+                f"{place} can't be read back: its leader has no records at offset {at:,}, before {end:,}"
+            )
+    return _Window(batches, is_last, is_cut)
 
 
-def offset_since(client: ClusterClient, place: LeaderPlace, at_ms: int) -> int:
-    """Return the first offset at this time or later; else one beyond all."""
-    offset = _offset(client, place, at_ms)
-    return offset if offset >= 0 else _NO_OFFSET
-
-
-def _offset(client: ClusterClient, place: LeaderPlace, which: int) -> int:
-    listed = list_offsets(client, place.leader, {place.topic: [place.partition]}, which)[place.topic, place.partition]
+def _offset(client: ClusterClient, place: LeaderPlace, which: int, replica_id: int = CONSUMER) -> int:
+    asked = {place.topic: [place.partition]}
+    listed = list_offsets(client, place.leader, asked, which, replica_id=replica_id)[place.topic, place.partition]
     if listed.error:
         raise ClusterTrouble(f"{place}: its offsets can't be found: {error_name(listed.error)}")
     return listed.offset

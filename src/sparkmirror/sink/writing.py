@@ -49,6 +49,8 @@ class BatchWriter:
         """
         self._cluster, self._topic, self._codec, self._is_gathered = cluster, topic, codec, is_gathered
         self._more = (SOURCE_OFFSET,) if in_order else ()
+        self.begins: Mapping[TopicPartition, int] = {}
+        """Target offsets before which the batch has no records, where known."""
         self._fence = -1
         """Offset of this process's newest fence in the control topic."""
         self._state_ms = self._asked_ms = 0
@@ -106,7 +108,7 @@ class BatchWriter:
     def take_up(self, batch: MicroBatch) -> dict[TopicPartition, int]:
         """Fence a batch's earlier attempts, and wait until they append nothing more.
 
-        Return the numbers of their records, by partition. Takes 8 s or more.
+        Return the numbers of their records, by partition. Takes 8 s or more. Raises as `counts_at_rest`.
         """
         with self._asking() as client:
             agreement = self._agreement(client, batch)
@@ -150,6 +152,7 @@ class BatchWriter:
             topic=self._topic,
             state_ms=self._state_ms,
             first_attempt_ms=max(producer.created_ms, self._newest_ms if self._follows(batch) else 0),
+            begins=self.begins,
             agreed_to=agreed_to,
         )
 

@@ -14,16 +14,21 @@ from sparkmirror.chunks import chunks
 from sparkmirror.config import FlowConfig
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim, Retracted, TargetPartition, segments_topic
+from sparkmirror.exact.durable.place_expiry import delete_expired
+from sparkmirror.exact.durable.query_places import plans_topic
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, list_offsets
-from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 _AT_ONCE = 10_000
 """Number of claims to retract at a time."""
+_WITHOUT_QUERIES = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+"""Errors of the plans topic for a flow without queries."""
 
 
 class ClaimExpiry:
-    """Duty that retracts one flow's expired claims.
+    """Duty that retracts one flow's expired claims, and deletes its queries' places.
 
     `remotes` gives the target topics that the flow copies into.
     """
@@ -32,6 +37,9 @@ class ClaimExpiry:
         self._remotes = remotes
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-tidy")
         self._topic = segments_topic(flow.source.alias)
+        self._plans = TopicLog(self._client, plans_topic(flow.source.alias), may_be_absent=True)
+        self._placed: Mapping[TargetPartition, int] = {}
+        """Starts of the logs below which no places are left."""
 
     def run(self) -> None:
         """Read where all target logs start, and retract claims below.
@@ -40,6 +48,13 @@ class ClaimExpiry:
         """
         starts = log_starts(self._client, set(self._remotes()))
         retract_expired(ClaimLog(TopicLog(self._client, self._topic)), starts)
+        if starts != self._placed:
+            try:
+                delete_expired(self._plans, starts)
+            except LogUnavailable as error:
+                if error.code not in _WITHOUT_QUERIES:
+                    raise
+            self._placed = starts
 
     def close(self) -> None:
         self._client.close()

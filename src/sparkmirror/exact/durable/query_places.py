@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,31 @@ MOST_RUNS = 50_000
 def plans_topic(source_alias: str) -> str:
     """Return the name of the topic with queries' plans and places, at the target."""
     return f"mm2-sparkmirror-plans.{source_alias}.internal"
+
+
+class PlacesKey(NamedTuple):
+    """Key of a record with places."""
+
+    query: str
+    target: TargetPartition
+    batch: int
+    part: int
+
+    @classmethod
+    def read(cls, key: bytes | None) -> PlacesKey | None:
+        """Read a record's key; None for other records of the topic."""
+        try:
+            query, kind, *rest = json.loads(key or b"[]")
+            if kind != COPIED:
+                return None
+            topic_id, partition, batch, part = rest
+            return cls(query, (bytes.fromhex(topic_id), partition), batch, part)
+        except (ValueError, TypeError):
+            return None
+
+    def to_json(self) -> bytes:
+        topic_id, partition = self.target
+        return json.dumps([self.query, COPIED, topic_id.hex(), partition, self.batch, self.part]).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +120,6 @@ class QueryPlaces:
 
     def record(self) -> tuple[bytes, bytes]:
         """Return key and value."""
-        topic_id, partition = self.target
-        key = [self.query, COPIED, topic_id.hex(), partition, self.batch, self.part]
         numbers = np.array(self.runs, np.int64).reshape(-1, 2)
         packed = base64.b64encode(zlib.compress(np.diff(numbers, axis=0, prepend=0).astype("<i8").tobytes())).decode()
         value = [
@@ -107,26 +131,25 @@ class QueryPlaces:
             packed,
             self.epochs,
         ]
-        return json.dumps(key).encode(), json.dumps(value).encode()
+        return PlacesKey(self.query, self.target, self.batch, self.part).to_json(), json.dumps(value).encode()
 
 
 def read_places(key: bytes | None, value: bytes | None) -> QueryPlaces | None:
     """Read a record; None for other records of the topic."""
+    named = PlacesKey.read(key)
+    if named is None or value is None:
+        return None
     try:
-        query, kind, *rest = json.loads(key or b"[]")
-        if kind != COPIED or value is None:
-            return None
-        topic_id, partition, batch, part = rest
         source, sequence, downstream, upstream_end, is_known, packed, *more = json.loads(value)
         deltas = np.frombuffer(zlib.decompress(base64.b64decode(packed)), "<i8").reshape(-1, 2)
     except (ValueError, TypeError, zlib.error):
         return None
     runs: Sequence[Sequence[int]] = np.cumsum(deltas, axis=0).tolist()
     return QueryPlaces(
-        query=query,
-        target=(bytes.fromhex(topic_id), partition),
-        batch=batch,
-        part=part,
+        query=named.query,
+        target=named.target,
+        batch=named.batch,
+        part=named.part,
         source_topic_id=bytes.fromhex(source),
         sequence=sequence,
         downstream=downstream,

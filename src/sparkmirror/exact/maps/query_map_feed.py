@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkmirror.exact.durable.claims import Claim, TargetPartition
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
-from sparkmirror.exact.durable.query_places import QueryPlaces, plans_topic, read_places
+from sparkmirror.exact.durable.query_places import PlacesKey, QueryPlaces, plans_topic, read_places
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 
@@ -21,15 +21,18 @@ class QueryMapFeed:
         self._read_to = 0
         self._places: dict[TargetPartition, dict[tuple[int, int], QueryPlaces]] = {}
         """Places by batch and part."""
-        self._taken: dict[TargetPartition, int] = {}
+        self._taken: dict[TargetPartition, tuple[int, int]] = {}
+        """Newest batch and part that a map has taken in."""
 
     def read(self) -> None:
         """Read the places appended since the last time; raises `ConnectionError`."""
         entries, self._read_to = self._log.read(0, self._read_to)
         for entry in entries:
-            places = read_places(entry.key, entry.value)
+            places, key = read_places(entry.key, entry.value), PlacesKey.read(entry.key)
             if places is not None:
                 self._places.setdefault(places.target, {})[places.batch, places.part] = places
+            elif key is not None and key.target in self._places:
+                self._places[key.target].pop((key.batch, key.part), None)
 
     def begin(self, partition: TargetPartition) -> None:
         """Begin again with a new map."""
@@ -47,9 +50,9 @@ class QueryMapFeed:
         """Return the places that a map has not taken in yet, as claims of a producer."""
         if partition not in self._places or self.is_unplaced(partition):
             return []
-        places = [self._places[partition][key] for key in sorted(self._places[partition])]
-        new = places[self._taken.get(partition, 0) :]
-        self._taken[partition] = len(places)
+        taken = self._taken.get(partition, (-1, -1))
+        new = [places for key, places in sorted(self._places[partition].items()) if key > taken]
+        self._taken[partition] = max(self._places[partition])
         return [claim for each in new if (claim := each.claim(producer)) is not None]
 
     def progress(self, partition: TargetPartition) -> ReportedProgress | None:

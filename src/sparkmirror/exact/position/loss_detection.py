@@ -327,17 +327,21 @@ def not_ours(
     return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 
-def shrunk(route: PartitionPair, newest: Claim, target_end: int) -> Loss:
+def shrunk_by_claim(route: PartitionPair, newest: Claim, target_end: int) -> Loss:
     """Return the loss for a partition that the source topic has no more.
 
     `newest` is the last claim on the copied records.
     """
     upstream = newest.next_upstream(newest.sequence + target_end - newest.downstream)
+    return shrunk(route, LedgerPosition(newest.target_topic_id, target_end), upstream)
+
+
+def shrunk(route: PartitionPair, at: LedgerPosition, upstream: int) -> Loss:
+    """Return the loss for a partition that was copied up to source offset `upstream`."""
     words = (
         f"source topic {route.source_topic} was created again without partition {route.partition}, which was copied up "
         f"to offset {upstream}; whether records came after it is not known, and the copied records stay at the target"
     )
-    at = LedgerPosition(newest.target_topic_id, target_end)
     return _loss(LossKind.SHRUNK, route, at, upstream, upstream, "halted", words)
 
 

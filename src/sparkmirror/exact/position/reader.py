@@ -24,7 +24,7 @@ from sparkmirror.exact.position.cause import Cause, cause_of_loss
 from sparkmirror.exact.position.decision import Doubt, Position, TargetReading
 from sparkmirror.exact.position.last_records import Likeness, LogSide
 from sparkmirror.exact.position.led_positions import LedPositions
-from sparkmirror.exact.position.loss_detection import Writers, cut_in, look_for_losses, shrunk
+from sparkmirror.exact.position.loss_detection import Writers, cut_in, look_for_losses, shrunk_by_claim
 from sparkmirror.exact.position.lost_claims import LostClaims, claims_gone
 from sparkmirror.exact.position.resolving import Resolved, Superseded, assert_present
 from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
@@ -549,7 +549,7 @@ class PositionReader:
         newest = max(claims, key=lambda claim: claim.sequence, default=None)
         if newest is None or same_topic(newest.source_topic_id, source_topic_id):
             return None  # never copied, or an answer from before the topic had as many partitions
-        return shrunk(route, newest, listed_offset(end, route.target))
+        return shrunk_by_claim(route, newest, listed_offset(end, route.target))
 
 
 class _NoPartition(Unserved):

@@ -13,7 +13,7 @@ from sparkmirror.exact.durable.claims import Claim, TargetPartition, start_claim
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.exact.durable.losses import LossLedger
-from sparkmirror.exact.position.loss_detection import shrunk, target_recreated
+from sparkmirror.exact.position.loss_detection import shrunk_by_claim, target_recreated
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.wire.topic_ids import NO_ID, same_topic
@@ -137,7 +137,7 @@ class TopicSentinel:
             if newest is None or (remote, index) not in ends:
                 continue
             if not same_topic(newest.source_topic_id, topic.source.topic_id):
-                self._ledger.record(shrunk(_route(topic, index), newest, ends[remote, index]))
+                self._ledger.record(shrunk_by_claim(_route(topic, index), newest, ends[remote, index]))
         if len(ends) == len(topic.only_at_target):
             self._seen_to.add(ids)
 
