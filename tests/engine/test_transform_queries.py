@@ -262,13 +262,11 @@ def test_a_deleted_copy_whose_records_went_elsewhere_is_copied_again_with_the_ot
     """The copy is empty, and deleted to tidy up: alone it would bring all rows twice."""
     routed = f"{topic_name}-all"
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.create_topic(target_cluster.bootstrap_servers, routed, 1)
     produce(source_cluster, topic_name, 0, COUNT)
-    transforms = {
-        "transforms": "bare",
-        "transforms.bare.type": f"{CONNECT}RegexRouter",
-        "transforms.bare.regex": rf"source\.{topic_name}",
-        "transforms.bare.replacement": routed,
-    }
+    name = f"transform.q{topic_name.rsplit('-', 1)[-1]}"
+    sql = f"SELECT '{routed}' AS topic, partition, timestamp, headers, key, value FROM records"  # noqa: S608
+    transforms = {f"{name}.topics": topic_name, f"{name}.sql": sql}
 
     def delete(*names: str) -> None:
         admin = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
@@ -284,7 +282,8 @@ def test_a_deleted_copy_whose_records_went_elsewhere_is_copied_again_with_the_ot
         produce(source_cluster, topic_name, COUNT, 5)
         time.sleep(3)
         assert len(records_of(target_cluster, routed)) == COUNT
-    delete(f"source.{topic_name}", routed)
+    delete(f"source.{topic_name}")
+    lt.recreate_topic(target_cluster, routed, 1)
     with mirror_of(source_cluster, target_cluster, topic_name, spark, transforms) as mirror:
         mirror.await_caught_up(timeout=120)
     copied = [each[1:] for each in records_of(target_cluster, routed)]
