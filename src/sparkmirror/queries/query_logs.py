@@ -176,14 +176,16 @@ class QueryLogs:
         return listed.offset
 
     def begins(self, routes: Iterable[PartitionPair], plans: PlanLog, number: int) -> dict[TopicPartition, int]:
-        """Return target offsets before which a micro-batch has no records, where known.
+        """Return target offsets in copies before which a micro-batch has no records.
 
-        A copy is empty where the query begins. Of a micro-batch whose end is noted the offset is not known any more.
+        A copy is empty where the query begins. Left out are copies with a noted end of the micro-batch itself. Other
+        topics may have other writers, whose records expire behind the query's.
         """
         ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
-        ends = {at: end for at, end in plans.ends.items() if ids.get(at[0]) == end.topic_id}
-        copies = {route.target: 0 for route in routes if route.target not in ends}
-        return copies | {at: end.log.end for at, end in ends.items() if end.batch < number}
+        copies = {route.target for route in routes}
+        ends = {at: end for at, end in plans.ends.items() if at in copies and ids.get(at[0]) == end.topic_id}
+        known = {at: end.log.end for at, end in ends.items() if end.batch < number}
+        return dict.fromkeys(copies - ends.keys(), 0) | known
 
     def ends_after(self, number: int, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
         """Return where the query's records end after a micro-batch.

@@ -44,8 +44,8 @@ def counts_at_rest(
             return now
         elif rested_s > GRACE_S + _PATIENCE_S:
             raise ClusterUnreachable(
-                f"cluster {client.config.alias}: the replicas of {', '.join(sorted({topic for topic, _ in now}))} are "
-                f"far behind: nothing is appended until they have all records of batch {order.batch.number}"
+                f"cluster {client.config.alias}: {', '.join(sorted(topics()))}: replicas are far behind, or a leader "
+                f"is away: nothing is appended until replicas have all records of batch {order.batch.number}"
             )
         elif rested_s > GRACE_S and ends is None:
             ends = _ends(client, topics())
