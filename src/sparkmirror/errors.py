@@ -20,7 +20,7 @@
     ├── HookRefused            a hook said no, or nothing in time (migrate)    exit 1
     ├── TransformFailed        a transform can't take a record                  exit 1
     ├── RowsChanged            a batch's attempts have different rows           exit 1
-    │   └── RowsInDoubt        equal rows hide which of them are copied         exit 1
+    │   └── RowsInDoubt        nothing tells which of them are copied          exit 1
     ├── AttemptFenced          a newer batch of the query has begun             exit 1
     └── ClusterTrouble         a broker does not serve a request now            exit 3
                                (also a `ConnectionError`; wire, cluster, position)
@@ -221,7 +221,7 @@ class RowsChanged(SparkMirrorError):
 
 
 class RowsInDoubt(RowsChanged):
-    """Equal rows hide which of a micro-batch's records an earlier attempt appended."""
+    """Rows of a micro-batch may be an earlier attempt's, or not: the log doesn't tell."""
 
     exit_code = 1
 

@@ -15,8 +15,11 @@ from tests.support import mirror_process as mp
 import sparkmirror as sm
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.query_places import QueryPlaces
+from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries import begun_writing, query_worker
+from sparkmirror.queries.begun_writing import BegunWriter
 from sparkmirror.queries.plan_log import AgreedBatch, AppendedEnd, PlanLog, PlannedBatch
 from sparkmirror.queries.query_logs import QueryLogs
 from sparkmirror.snapshot.snapshot import Cause
@@ -194,6 +197,48 @@ def test_a_micro_batch_that_another_process_proposed_first_is_taken_up(
         mirror.await_caught_up(timeout=120)
     assert taken_up[0]
     assert not any(taken_up[1:])
+    assert records_of(target_cluster, f"source.{topic_name}") == records_of(source_cluster, topic_name)
+
+
+def test_a_begun_micro_batch_waits_while_its_copy_is_not_seen(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker that starts knows no topics: without its id the copy looks like another one, to be copied whole."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    write, look, metadata = BegunWriter.write, QueryLogs.look, ClusterClient.metadata
+    blind, reasons = [1], list[str]()
+
+    def interrupted(writer: BegunWriter, *args: object) -> object:
+        if blind == [1]:
+            blind[:] = [2]
+            raise ClusterUnreachable("the process ends here")
+        return write(writer, *args)  # type: ignore[arg-type]
+
+    def looked(logs: QueryLogs, *args: object) -> object:
+        blind[:] = [3] if blind == [2] else blind
+        there = look(logs, *args)  # type: ignore[arg-type]
+        if blind == [3]:
+            blind[:] = []
+            reasons.extend(halt.reason for halt in logs.held_up.values())
+        return there
+
+    def seen(client: ClusterClient, topics: Iterable[str]) -> dict[str, TopicLeaders]:
+        found = metadata(client, topics)
+        if blind == [3] and client.config.alias == "target":
+            found |= {name: TopicLeaders(name, NO_ID, 3, {}) for name in found if name == f"source.{topic_name}"}
+        return found
+
+    monkeypatch.setattr(BegunWriter, "write", interrupted)
+    monkeypatch.setattr(QueryLogs, "look", looked)
+    monkeypatch.setattr(ClusterClient, "metadata", seen)
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, PLAIN)) as mirror:
+        mirror.await_caught_up(timeout=120)
+    assert reasons == [f"target topic source.{topic_name} can't be seen now"]
     assert records_of(target_cluster, f"source.{topic_name}") == records_of(source_cluster, topic_name)
 
 

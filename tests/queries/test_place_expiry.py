@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,6 +80,13 @@ def test_places_below_the_log_are_deleted(
     assert again.copied(("t", 3), planned).epochs == (EpochStart(0, 0), EpochStart(1, 30))
     plans.place([places(7, 1)], {})
     assert taken(early) == [7]
+
+
+def test_places_that_are_not_known_are_deleted_too(side: Side, topic_name: str) -> None:
+    unknown = [replace(places(number), runs=(), is_known=False) for number in range(7)]
+    PlanLog(side.client, topic_name, "q").place(unknown, {})
+    assert delete_expired(TopicLog(side.client, topic_name), {HERE: 41}) == 4
+    assert delete_expired(TopicLog(side.client, topic_name), {HERE: 41}) == 0
 
 
 def test_the_duty_deletes_places_once_the_copy_begins_elsewhere(

@@ -11,6 +11,7 @@ from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID
+from sparkmirror.queries import plan_log
 from sparkmirror.queries.copied_logs import CopiedLog
 from sparkmirror.queries.plan_log import AppendedEnd, PlanLog, PlannedBatch, PlannedRange
 
@@ -23,6 +24,12 @@ def batch(number: int, end: int) -> PlannedBatch:
 
 def plans(side: Side, topic: str, query: str = "q") -> PlanLog:
     return PlanLog(ClusterClient(side.config, "test"), topic, query)
+
+
+def plans_read(side: Side, topic: str) -> PlanLog:
+    log = plans(side, topic)
+    log.newest()
+    return log
 
 
 def test_of_two_processes_the_first_proposal_counts(side: Side, topic_name: str) -> None:
@@ -131,6 +138,29 @@ def test_where_the_rows_end_outlives_the_process(side: Side, topic_name: str) ->
         log.newest()
         assert log.ends == {("A.t", 0): first, ("A.u", 1): second}
     assert plans(side, topic_name, "other").ends == {}
+
+
+def test_a_batch_with_a_noted_end_is_finished(side: Side, topic_name: str) -> None:
+    """The process may have ended before it said so: its places are noted, too."""
+    one = plans(side, topic_name)
+    one.agree(batch(4, 10))
+    one.place([], {("A.t", 0): AppendedEnd("0b", 3, CopiedLog(7, ()))})
+    assert not plans_read(side, topic_name).is_finished(batch(4, 10))
+    one.place([], {("A.t", 0): AppendedEnd("0b", 4, CopiedLog(9, ()))})
+    assert plans_read(side, topic_name).is_finished(batch(4, 10))
+
+
+def test_the_agreed_proposals_time_is_known(side: Side, topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody attempts a batch before."""
+    one, other = plans(side, topic_name), plans(side, topic_name)
+    monkeypatch.setattr(plan_log, "wall_ms", iter([100, 90, 200]).__next__)
+    one.agree(batch(0, 10))
+    other.agree(batch(0, 99))
+    assert [log.first_attempt_ms(batch(0, 10)) for log in (one, other, plans_read(side, topic_name))] == [100] * 3
+    one.agree(batch(1, 10))
+    assert [one.first_attempt_ms(batch(number, 10)) for number in range(2)] == [100, 200]
+    one.newest()
+    assert [one.first_attempt_ms(batch(number, 10)) for number in range(2)] == [0, 200]
 
 
 def test_records_of_another_program_are_named(side: Side, topic_name: str) -> None:

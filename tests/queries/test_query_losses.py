@@ -81,12 +81,13 @@ def test_a_copy_that_is_created_again_waits_if_its_records_went_elsewhere(elsewh
     assert "delete A.former, A.t, all, and start it" in halt.reason
 
 
-def test_a_copys_earlier_rows_tell_where_a_micro_batch_begins() -> None:
-    """But for a copy that was created again, one with a noted end of the micro-batch, and other writers' topics."""
-    logs = QueryLogs.__new__(QueryLogs)
-    logs._targets = {name: TopicLeaders(name, topic_id, 0, {}) for name, topic_id in IDS.items()}  # noqa: SLF001
-    ends = {("A.t", 0): ("A.t", 3), ("A.t", 1): ("A.t", 4), ("A.u", 0): ("all", 3), ("all", 0): ("all", 3)}
-    appended = {at: AppendedEnd(IDS[its].hex(), batch, CopiedLog(9, ())) for at, (its, batch) in ends.items()}
+def test_the_querys_earlier_rows_tell_where_a_micro_batch_begins() -> None:
+    """A copy without any, or created again, is empty before."""
+    query_logs_ = QueryLogs.__new__(QueryLogs)
+    query_logs_._targets = {name: TopicLeaders(name, its, 0, {}) for name, its in IDS.items()}  # noqa: SLF001
+    ends = {("A.t", 0): "A.t", ("A.u", 0): "all", ("all", 0): "all", ("nowhere", 0): "A.t"}
+    appended = {at: AppendedEnd(IDS[its].hex(), 3, CopiedLog(9, ())) for at, its in ends.items()}
     plans: Any = SimpleNamespace(ends=appended)
-    routes = [*ROUTES, PartitionPair("t", "A.t", 1), PartitionPair("t", "A.t", 2)]
-    assert logs.begins(routes, plans, 4) == {("A.t", 0): 9, ("A.t", 2): 0, ("A.u", 0): 0}
+    seen: list[Any] = [SimpleNamespace(route=route) for route in (*ROUTES, PartitionPair("t", "A.t", 1))]
+    begins = query_logs_.begins(seen, plans)
+    assert begins == {("A.t", 0): 9, ("A.t", 1): 0, ("A.u", 0): 0, ("all", 0): 9}

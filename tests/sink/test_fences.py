@@ -13,7 +13,7 @@ from tests.sink.one_partition import attempt, control_end, in_order, rows, take_
 from tests.sink.sink_query import Query
 
 from sparkmirror.clock import wall_ms
-from sparkmirror.errors import AttemptFenced
+from sparkmirror.errors import AttemptFenced, ClusterUnreachable
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.codecs import Codec
@@ -200,6 +200,49 @@ def test_counts_rest_from_one_look_to_the_next(query: Query, monkeypatch: pytest
     monkeypatch.setattr(fencing, "counts", look)
     monkeypatch.setattr(fencing, "_ends", lambda *_: {})
     assert counts_at_rest(query.client, query.order(3), list) == {(query.topic, 0): 2}
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_slow_counts_have_time_for_the_replicas(query: Query, monkeypatch: pytest.MonkeyPatch, reached: bool) -> None:
+    """Each look takes longer than the patience, which begins once the ends are known."""
+    clock, looks = [100.0], list[int]()
+
+    def look(*_: object, **__: object) -> dict[tuple[str, int], int]:
+        looks.append(0)
+        clock[0] += 80
+        return {(query.topic, 0): 2}
+
+    monkeypatch.setattr(fencing, "now_s", lambda: clock[0])
+    monkeypatch.setattr(fencing, "counts", look)
+    monkeypatch.setattr(fencing, "_ends", lambda *_: {(query.topic, 0): 9})
+    monkeypatch.setattr(fencing, "_are_replicated", lambda *_: reached)
+    if reached:
+        assert counts_at_rest(query.client, query.order(3), lambda: [query.topic]) == {(query.topic, 0): 2}
+        assert len(looks) == 4
+        return
+    with pytest.raises(ClusterUnreachable, match=f"{query.topic}: replicas are far behind, or a leader is away"):
+        counts_at_rest(query.client, query.order(3), lambda: [query.topic])
+
+
+def test_counts_that_change_rest_again(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, looks = [100.0], [1, 1, 1, 2, 2, 2, 2]
+
+    def look(*_: object, **__: object) -> dict[tuple[str, int], int]:
+        clock[0] += 5
+        return {(query.topic, 0): looks.pop(0)}
+
+    asked: list[int] = []
+
+    def ends(*_: object) -> dict[tuple[str, int], int]:
+        asked.append(len(looks))
+        return {}
+
+    monkeypatch.setattr(fencing, "now_s", lambda: clock[0])
+    monkeypatch.setattr(fencing, "GRACE_S", 4.0)
+    monkeypatch.setattr(fencing, "counts", look)
+    monkeypatch.setattr(fencing, "_ends", ends)
+    assert counts_at_rest(query.client, query.order(3), list) == {(query.topic, 0): 2}
+    assert asked == [4, 1]
 
 
 def test_the_log_is_searched_back_to_an_earlier_batch(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sparkmirror.clock import wall_ms
 from sparkmirror.errors import AttemptFenced, ClusterUnreachable
 from sparkmirror.exact.durable.claims import TargetPartition
 from sparkmirror.exact.durable.query_places import COPIED, QueryPlaces, read_epochs, read_places
@@ -128,6 +129,8 @@ class PlanLog:
         self._query = query
         self._plans: dict[int, PlannedBatch] = {}
         self._keys: dict[int, list[bytes]] = {}
+        self._proposed_ms: dict[int, int] = {}
+        """Times of the agreed proposals, by batch."""
         self._finished = -1
         self._read_to = 0
         self._places: dict[tuple[TargetPartition, int, int], QueryPlaces] = {}
@@ -168,15 +171,22 @@ class PlanLog:
         return self._ends
 
     def is_finished(self, batch: PlannedBatch) -> bool:
-        """True if somebody has seen all the batch's rows at the target."""
-        return batch.number <= self._finished
+        """True if somebody has seen all the batch's rows at the target.
+
+        Ends are noted behind all places.
+        """
+        return batch.number <= max(self._finished, *(end.batch for end in self._ends.values()), -1)
+
+    def first_attempt_ms(self, batch: PlannedBatch) -> int:
+        """Return a time before which nobody attempted the batch; 0: not known."""
+        return self._proposed_ms.get(batch.number, 0)
 
     def agree(self, proposal: PlannedBatch) -> AgreedBatch:
         """Return the agreed batch with the proposal's number.
 
         Raises `AttemptFenced` if another process has agreed on a later batch.
         """
-        key = json.dumps([self._query, "plan", proposal.number, uuid.uuid4().hex]).encode()
+        key = json.dumps([self._query, "plan", proposal.number, uuid.uuid4().hex, wall_ms()]).encode()
         self._log.append(0, [(key, proposal.to_json())])
         newest = self.demand_newest(proposal)
         old = [key for number, keys in self._keys.items() if number < proposal.number for key in keys]
@@ -249,7 +259,10 @@ class PlanLog:
             if not self._keys[number]:
                 del self._keys[number]
                 self._plans.pop(number, None)
+                self._proposed_ms.pop(number, None)
             return
+        if number not in self._plans:
+            self._proposed_ms[number] = int(str(rest[2])) if len(rest) > 2 else 0
         self._plans.setdefault(number, PlannedBatch.from_json(number, value))
         self._keys.setdefault(number, []).append(key)
 

@@ -71,6 +71,9 @@ class QueryLogs:
             if at not in self.ends or at not in histories or cuts.get(at, 0) < 0:
                 self.held_up[at] = Halt(Cause.NO_LEADER, _NO_LEADER.format("source"))
                 continue
+            if self._targets[route.target_topic].error:  # without its id it would look like another topic
+                self.held_up[at] = Halt(Cause.NO_LEADER, f"target topic {route.target_topic} can't be seen now")
+                continue
             if route.target in silent:
                 self.held_up[at] = Halt(Cause.NO_LEADER, _NO_LEADER.format("target"))
             others = {name for name in goes_to if name == route.target_topic or (name, at[1]) not in plans.ends}
@@ -175,17 +178,14 @@ class QueryLogs:
             )
         return listed.offset
 
-    def begins(self, routes: Iterable[PartitionPair], plans: PlanLog, number: int) -> dict[TopicPartition, int]:
-        """Return target offsets in copies before which a micro-batch has no records.
+    def begins(self, logs: Iterable[QueriedLog], plans: PlanLog) -> dict[TopicPartition, int]:
+        """Return target offsets before which an unfinished micro-batch has no records.
 
-        A copy is empty where the query begins. Left out are copies with a noted end of the micro-batch itself. Other
-        topics may have other writers, whose records expire behind the query's.
+        A copy is empty where the query begins.
         """
         ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
-        copies = {route.target for route in routes}
-        ends = {at: end for at, end in plans.ends.items() if at in copies and ids.get(at[0]) == end.topic_id}
-        known = {at: end.log.end for at, end in ends.items() if end.batch < number}
-        return dict.fromkeys(copies - ends.keys(), 0) | known
+        ends = {at: end.log.end for at, end in plans.ends.items() if ids.get(at[0]) == end.topic_id}
+        return {log.route.target: 0 for log in logs} | ends
 
     def ends_after(self, number: int, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
         """Return where the query's records end after a micro-batch.

@@ -246,7 +246,7 @@ class QueryWorker:
                 reached = partial(self._reached, newest, plans)
                 gone = [*gone_records(begun, there, losses, reached), *self._copies_left(absent, newest, target)]
                 parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
-                writer.begins = logs.begins(self._routes(topics), plans, newest.number)
+                writer.expect(logs.begins(there.values(), plans), plans.first_attempt_ms(newest))
                 try:
                     written = self._write(
                         writer, parts, options, newest, topics, gone, disowned, ledger, is_taken_up=is_taken_up

@@ -122,7 +122,7 @@ def _counts(
             if any(state.producer_id == order.producer_id for state in described.producers):
                 continue
             if at in told:
-                counts[at] = last_sequence(client, places[at], writer, told[at].first_offset, is_whole=True) + 1
+                counts[at] = last_sequence(client, places[at], writer, told[at].first_offset) + 1
             elif in_logs and order.may_be_forgotten(wall_ms()):
                 floor, is_whole = search_from(client, places[at], order)
                 counts[at] = last_sequence(client, places[at], writer, floor, is_whole=is_whole) + 1

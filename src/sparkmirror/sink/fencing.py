@@ -32,7 +32,7 @@ def counts_at_rest(
     seen: dict[TopicPartition, int] | None = None
     ends: dict[TopicPartition, int] | None = None
     """Ends of the leaders' logs since the records rest."""
-    rests_since = now_s()
+    rests_since, due_since = now_s(), 0.0
     while True:
         are_replicated = ends is not None and _are_replicated(client, ends)
         asked = now_s()
@@ -42,13 +42,13 @@ def counts_at_rest(
             seen, rests_since, ends = now, now_s(), None
         elif are_replicated:
             return now
-        elif rested_s > GRACE_S + _PATIENCE_S:
+        elif ends is not None and now_s() - due_since > _PATIENCE_S:
             raise ClusterUnreachable(
                 f"cluster {client.config.alias}: {', '.join(sorted(topics()))}: replicas are far behind, or a leader "
                 f"is away: nothing is appended until replicas have all records of batch {order.batch.number}"
             )
         elif rested_s > GRACE_S and ends is None:
-            ends = _ends(client, topics())
+            ends, due_since = _ends(client, topics()), now_s()
         time.sleep(_PAUSE_S)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sparkmirror.arrow.row_columns import RowColumns
 from sparkmirror.clock import wall_ms
 from sparkmirror.config import ClusterConfig
-from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsChanged
+from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsChanged, RowsInDoubt
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.codecs import Codec
 from sparkmirror.sink.agreement import AgreedProducer, MicroBatch, SinkAgreement
@@ -64,6 +64,8 @@ class TaskWriter(NamedTuple):
                 if each.num_rows:
                     appender.take(_placed(order, each))
             ranges = appender.finish()
+        except RowsInDoubt:
+            raise
         except RowsChanged as error:
             raise RowsChanged(f"{error}; {GATHER}") from error
         finally:
@@ -108,6 +110,8 @@ def audit_tasks(order: AppendOrder, ranges: Sequence[AppendedRange]) -> None:
         batch = order.batch
         topics = () if order.topic else SinkAgreement(client, batch.query, batch.generation).topics()
         audit(client, order, ranges, topics)
+    except RowsInDoubt:
+        raise
     except RowsChanged as error:
         raise RowsChanged(f"{error}; {GATHER}") from error
     except ClusterTrouble as error:

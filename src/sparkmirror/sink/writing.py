@@ -49,15 +49,21 @@ class BatchWriter:
         """
         self._cluster, self._topic, self._codec, self._is_gathered = cluster, topic, codec, is_gathered
         self._more = (SOURCE_OFFSET,) if in_order else ()
-        self.begins: Mapping[TopicPartition, int] = {}
-        """Target offsets before which the batch has no records, where known."""
+        self._begins: Mapping[TopicPartition, int] = {}
         self._fence = -1
         """Offset of this process's newest fence in the control topic."""
         self._state_ms = self._asked_ms = 0
         self._runs: dict[TopicPartition, bytes] = {}
         self._newest: MicroBatch | None = None
         """Newest batch that this process has written."""
-        self._newest_ms = 0
+        self._newest_ms = self._first_attempt_ms = 0
+
+    def expect(self, begins: Mapping[TopicPartition, int], first_attempt_ms: int) -> None:
+        """Take what is known of the next batch's earlier attempts.
+
+        They have no records before the target offsets `begins`, and were not before `first_attempt_ms`.
+        """
+        self._begins, self._first_attempt_ms = begins, first_attempt_ms
 
     @property
     def runs(self) -> Mapping[TopicPartition, bytes]:
@@ -151,8 +157,10 @@ class BatchWriter:
             codec=self._codec,
             topic=self._topic,
             state_ms=self._state_ms,
-            first_attempt_ms=max(producer.created_ms, self._newest_ms if self._follows(batch) else 0),
-            begins=self.begins,
+            first_attempt_ms=max(
+                producer.created_ms, self._first_attempt_ms, self._newest_ms if self._follows(batch) else 0
+            ),
+            begins=self._begins,
             agreed_to=agreed_to,
         )
 

@@ -24,7 +24,8 @@ class _Below(NamedTuple):
 
     key: PlacesKey
     epochs: tuple[EpochStart, ...]
-    has_records: bool
+    covers: bool
+    """True if nothing before tells where records are that the log still has."""
 
 
 def delete_expired(log: TopicLog, log_starts: Mapping[TargetPartition, int]) -> int:
@@ -48,7 +49,7 @@ def delete_expired(log: TopicLog, log_starts: Mapping[TargetPartition, int]) -> 
             if places is None:
                 below[copy].pop(key, None)
             elif places.downstream < log_starts[key.target]:
-                below[copy][key] = _Below(key, places.epochs, places.records > 0)
+                below[copy][key] = _Below(key, places.epochs, places.records > 0 or not places.is_known)
     doomed = [key for copy, places in below.items() for key in _doomed(list(places.values()), newest[copy])]
     for chunk in chunks([key.to_json() for key in doomed], _AT_ONCE):
         log.append(0, [(key, None) for key in chunk])
@@ -67,5 +68,5 @@ def _doomed(places: Sequence[_Below], newest: Sequence[int]) -> list[PlacesKey]:
         if is_covered and each.key.batch not in newest and epochs.issuperset(each.epochs):
             doomed.append(each.key)
         epochs.update(each.epochs)
-        is_covered |= each.has_records
+        is_covered |= each.covers
     return doomed
