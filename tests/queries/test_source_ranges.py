@@ -14,8 +14,17 @@ from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.splice import NO_END
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.queries.plan_log import PlannedBatch
-from sparkmirror.queries.source_ranges import QueriedLog, due_logs, next_ranges, present, shortened, unknown_end
+from sparkmirror.queries.copied_logs import CopiedLog
+from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange
+from sparkmirror.queries.source_ranges import (
+    QueriedLog,
+    due_logs,
+    next_ranges,
+    present,
+    shortened,
+    shrunk_losses,
+    unknown_end,
+)
 
 ID, OTHER_ID, TARGET_ID, OTHER_TARGET = "0a" * 16, "0b" * 16, b"\1" * 16, b"\2" * 16
 SERVERS = ClusterConfig(alias="A", bootstrap_servers=("a:1",))
@@ -279,3 +288,17 @@ def test_a_begun_batch_has_what_is_still_there(
     left, lost = present(begun, {("t", 0): now}, LossPolicy())
     assert left == ranges
     assert [(loss.kind.value, loss.first, loss.end) for loss in [*disowned, *lost]] == losses
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "target_id", "shrunk"),
+    [(OTHER_ID, TARGET_ID.hex(), 1), (ID, TARGET_ID.hex(), 0), (OTHER_ID, NOT_KNOWN, 0)],
+)
+def test_partitions_that_a_topic_created_again_lacks_are_told(topic_id: str, target_id: str, shrunk: int) -> None:
+    """Not those of the same topic, or whose copy was never known."""
+    route = PartitionPair("t", "A.t", 2)
+    before = PlannedBatch(3, {("t", 2): PlannedRange(4, 10, ID, target_id)})
+    ends = {("A.t", 2): AppendedEnd(TARGET_ID.hex(), 3, CopiedLog(6, ()))}
+    former = [(at, bytes.fromhex(topic_id)) for at in (route, PartitionPair("u", "A.u", 0))]
+    losses = shrunk_losses(before, former, ends)
+    assert [(each.kind.value, each.source_topic, each.first) for each in losses] == [("shrunk", "t", 10)] * shrunk
