@@ -62,7 +62,12 @@ class Veil:
 VEIL = Veil(8)
 """Veil of this process."""
 NAMES_VEIL = Veil()
-"""Veil over patterns for topics and groups, in the process's shown settings."""
+"""Veil over patterns for topics and groups, wherever the process shows patterns."""
+
+
+def shown_patterns(text: str) -> str:
+    """Return text with patterns for topics or groups as people may see it."""
+    return NAMES_VEIL.over(VEIL.over(text))
 
 
 def _compiled(values: dict[str, str]) -> tuple[re.Pattern[str], dict[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.connectors import specs, worker_file
 from tests.support.in_memory_api import in_memory_api
@@ -97,6 +97,7 @@ def said_by_verbs(file: Path) -> str:
 
 @settings(max_examples=60, deadline=None)
 @given(keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=3), wrap=WRAPS, which=st.integers(0, 4))
+@example(keys=["topics"], wrap="{}:9092", which=0)
 def test_of_a_properties_file(
     reference: list[str], tmp_path_factory: pytest.TempPathFactory, keys: list[str], wrap: str, which: int
 ) -> None:
@@ -108,6 +109,7 @@ def test_of_a_properties_file(
 
 @settings(max_examples=40, deadline=None)
 @given(fields=st.lists(st.sampled_from([item.path for item in FIELDS]), min_size=1, max_size=2), wrap=WRAPS)
+@example(fields=["mirrors[].topicsPattern"], wrap="{}:9092")
 def test_of_a_resource(
     reference: list[str], tmp_path_factory: pytest.TempPathFactory, fields: list[str], wrap: str
 ) -> None:

@@ -63,6 +63,8 @@ class Mirror:
     topic: int = 0
     named: bool = True
     """Whether the topic's id is known now: a cluster may be upgraded, and downgraded again."""
+    told: bool = True
+    """Whether the claim on the last copied record has the id; claims on no records don't last."""
     epoch: int = 0
     epochs: dict[int, int] = field(default_factory=dict)
     """Upstream to leader epoch, of the source's log as it is now."""
@@ -114,7 +116,7 @@ class Mirror:
                 self.named = not size
                 self._begin()
             elif what == RECREATE:
-                if not self.named:  # while its id isn't known nothing tells that it is another topic
+                if not (self.named and self.told):  # while its id isn't known nothing tells that it is another topic
                     self._end(2)
                     self.named = True
                     self._begin()
@@ -142,6 +144,7 @@ class Mirror:
                 self._begin()
                 self.claimed_epoch = epoch
             self.history.append((self.topic, self.upstream, epoch, self.downstream))
+            self.told = self.named
             self.live[self.upstream] = self.downstream
             self.copies[self.downstream] = self.upstream
             last = self.runs[-1] if self.runs else None

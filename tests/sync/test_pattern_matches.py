@@ -12,6 +12,7 @@ from sparkmirror.mirror.sync.pattern_matches import Matches, group_matches, topi
 from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.policy import DefaultGroupFilter
 from sparkmirror.snapshot.unmatched_pattern import UnmatchedPattern
+from sparkmirror.veil import NAMES_VEIL
 
 A = ClusterConfig(alias="A", bootstrap_servers=("a:1",))
 B = ClusterConfig(alias="B", bootstrap_servers=("b:1",))
@@ -44,6 +45,19 @@ def test_what_matches_needs_no_word() -> None:
 )
 def test_nothing_to_copy(topics: list[str], exclude: list[str], says: str) -> None:
     assert says in matches(topics, exclude).nothing
+
+
+def test_patterns_behind_a_reference_are_not_shown() -> None:
+    """Neither where nothing is copied nor where one of several matches nothing."""
+    NAMES_VEIL.put("${file:secrets:topics}", "Marker.*, x:Marker")
+    hidden = [
+        matches(["Marker.*"]),
+        matches(["Marker.*", ""], there=["Marker"], exclude=["x"]),
+        matches([".*"], ["Marker.*", ".*"], there=["Marker.a"]),
+        matches(["orders.*", "x:Marker"]),
+    ]
+    assert "Marker" not in str([(each.nothing, each.unmatched) for each in hidden]).replace("matches Marker.a", "")
+    assert hidden[3].unmatched[0].words.startswith("topics = ${file:secrets:topics} (no topic's name has `:`")
 
 
 def test_a_source_of_heartbeats_alone_has_nothing_to_copy_unless_they_are_asked_for() -> None:

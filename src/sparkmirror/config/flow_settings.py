@@ -17,7 +17,7 @@ from sparkmirror.config.model import FlowConfig
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS
 from sparkmirror.values import Hidden, shown_text
-from sparkmirror.veil import NAMES_VEIL, VEIL
+from sparkmirror.veil import shown_patterns
 
 ALWAYS = frozenset(
     {
@@ -45,8 +45,8 @@ def flow_settings(flow: FlowConfig) -> dict[str, str]:
     settings = {}
     for setting, value in _values(flow):
         if not isinstance(setting.kind, Hidden) and (setting.name in ALWAYS or value != setting.default):
-            settings[setting.name] = NAMES_VEIL.over(VEIL.over(shown_text(value)))
-    return settings | {key: NAMES_VEIL.over(VEIL.over(text)) for key, text in flow.transform_keys.items()}
+            settings[setting.name] = shown_patterns(shown_text(value))
+    return settings | {key: shown_patterns(text) for key, text in flow.transform_keys.items()}
 
 
 def differences(flow: FlowConfig, others: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from sparkmirror.mirror.sync.other_flows import refusal_of_second
 from sparkmirror.mirror.sync.own_settings import own_topics, remedy, unsafe_settings
 from sparkmirror.mirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.mirror.sync.unknown_properties import lacking
+from sparkmirror.veil import shown_patterns
 
 MOST_SKEW_S = 5.0
 """Largest clock skew, in seconds, without a finding.
@@ -136,7 +137,7 @@ def groups_unseen(probe: FlowProbe) -> Iterator[Spot]:
         lacking = [pattern for pattern, had in side.pattern_operations.items() if operation not in had]
         if lacking:
             fix = f"{grant_groups(side, operation, ['*'])}; or leave it, if each group has such an ACL"
-            yield _spot(probe, side.cluster.alias, f"{operation} on groups like {_some(lacking)}", fix)
+            yield _spot(probe, side.cluster.alias, f"{operation} on groups like {shown_patterns(_some(lacking))}", fix)
 
 
 def sinks_excluded(probe: FlowProbe) -> Iterator[Spot]:

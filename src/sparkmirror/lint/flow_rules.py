@@ -23,6 +23,7 @@ from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.policy.group_filter import DEFAULT as GROUP_FILTER
 from sparkmirror.policy.near_names import hardly_meant
 from sparkmirror.policy.topic_filter import DEFAULT as TOPIC_FILTER
+from sparkmirror.veil import shown_patterns
 
 AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
 
@@ -60,7 +61,7 @@ def odd_pattern(subject: Subject) -> Iterator[Spot]:
             for pattern in patterns:
                 if why := hardly_meant(pattern, of_topics=of_topics):
                     stated = subject.stated(key, flow) or subject.flow_spot(flow)
-                    yield at(stated, f"{pattern} ({why})")
+                    yield at(stated, shown_patterns(f"{pattern} ({why})"))
 
 
 def spark_refused(subject: Subject) -> Iterator[Spot]:

@@ -314,10 +314,10 @@ class _Translation:
         return f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
 
     def _line_start(self) -> str:
-        """Translate `^` in multiline mode: after a line's end, but not at the text's end."""
+        """Translate `^` in multiline mode: where a line begins, but not at the text's end, even without text."""
         if "d" in self._flags:
-            return r"(?:\A|(?<=\n)(?!\Z))"
-        return r"(?:\A|(?:(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))(?!\Z))"
+            return r"(?:(?:\A|(?<=\n))(?!\Z))"
+        return r"(?:(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))(?!\Z))"
 
     def _end(self, *, multiline: bool) -> str:
         """Translate `$`: the text's end, and before the last line end or before each."""

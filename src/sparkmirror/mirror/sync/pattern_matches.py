@@ -10,6 +10,7 @@ from sparkmirror.mirror.sync.topic_rules import TopicRules
 from sparkmirror.policy import DefaultGroupFilter, DefaultTopicFilter, GroupFilter, NamePatterns, matching
 from sparkmirror.policy.near_names import hardly_meant, matches_any, nearest_names
 from sparkmirror.snapshot.unmatched_pattern import UnmatchedPattern
+from sparkmirror.veil import shown_patterns
 
 _MOST_NAMED = 5
 """Most patterns in a sentence, and most patterns that names are looked for."""
@@ -59,11 +60,12 @@ def _why_nothing(
     included = NamePatterns(flow.topics)
     left_out = next((name for name in sorted(there) if included.accepts(name)), "")
     if left_out:
-        by = matching(flow.topics_exclude, left_out)
+        by = shown_patterns(matching(flow.topics_exclude, left_out))
         return f"topics.exclude leaves out every topic that topics matches: {by} matches {left_out}"
     if not there:
         return f"{rules.source_alias} has no topic that sparkmirror's principal may describe, but heartbeats at most"
-    listed = [each.words for each in unmatched if each.key == "topics"] or [f"topics = {', '.join(flow.topics)}"]
+    listed = [each.words for each in unmatched if each.key == "topics"]
+    listed = listed or [shown_patterns(f"topics = {', '.join(flow.topics)}")]
     return f"no topic of {rules.source_alias} matches {_some(listed)}"
 
 
@@ -88,7 +90,7 @@ def _unmatched(key: str, patterns: Sequence[str], names: Collection[str]) -> tup
     return tuple(
         UnmatchedPattern(
             key,
-            pattern,
+            shown_patterns(pattern),
             hardly_meant(pattern, of_topics=of_topics),
             nearest_names(pattern, names) if number < _MOST_NAMED else (),
         )
