@@ -22,6 +22,7 @@ from sparkmirror.queries import begun_writing, query_worker
 from sparkmirror.queries.begun_writing import BegunWriter
 from sparkmirror.queries.plan_log import AgreedBatch, AppendedEnd, PlanLog, PlannedBatch
 from sparkmirror.queries.query_logs import QueryLogs
+from sparkmirror.sink.writing import BatchWriter
 from sparkmirror.snapshot.snapshot import Cause
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -285,3 +286,44 @@ def test_a_process_that_stood_still_notes_no_places_of_an_old_micro_batch(
     assert 0 not in noted
     assert noted[0] >= 2
     assert records_of(target_cluster, f"source.{topic_name}") == records_of(source_cluster, topic_name)
+
+
+@pytest.mark.full
+def test_a_micro_batch_that_another_process_has_finished_is_not_written_again(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """This one has stood still before it proposed it. The other, here, has found no rows for it."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    produce(source_cluster, topic_name, 0, COUNT)
+    agree, expect = PlanLog.agree, BatchWriter.expect
+    others: list[PlannedBatch] = []
+    expected: list[tuple[dict[TopicPartition, int], bool]] = []
+
+    def agreed(log: PlanLog, proposal: PlannedBatch) -> AgreedBatch:
+        if proposal.number == 1 and not others:
+            others.append(agree(log, proposal).batch)
+            log.finish(proposal)
+        return agree(log, proposal)
+
+    def noted(writer: BatchWriter, begins: Mapping[TopicPartition, int], made_ms: int, *, is_repeated: bool) -> None:
+        expected.append((dict(begins), is_repeated))
+        expect(writer, begins, made_ms, is_repeated=is_repeated)
+
+    monkeypatch.setattr(PlanLog, "agree", agreed)
+    monkeypatch.setattr(BatchWriter, "expect", noted)
+    meanwhile(monkeypatch, lambda: None)
+    with mirror_of(source_cluster, target_cluster, topic_name, spark, query(topic_name, PLAIN)) as mirror:
+        mirror.await_caught_up(timeout=120)
+        originals = records_of(source_cluster, topic_name)
+        produce(source_cluster, topic_name, COUNT, 5)
+        mirror.await_caught_up(timeout=120)
+        produce(source_cluster, topic_name, COUNT + 5, 5)
+        mirror.await_caught_up(timeout=120)
+    assert others
+    assert records_of(target_cluster, f"source.{topic_name}") == originals + records_of(source_cluster, topic_name)[-5:]
+    copy = f"source.{topic_name}", 0
+    assert expected == [({copy: 0}, False), ({copy: 0}, True), ({copy: COUNT}, False)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.support.copied_flow import Side
 
@@ -13,7 +15,7 @@ from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.queries import plan_log
 from sparkmirror.queries.copied_logs import CopiedLog
-from sparkmirror.queries.plan_log import AppendedEnd, PlanLog, PlannedBatch, PlannedRange
+from sparkmirror.queries.plan_log import AppendedEnd, PlanLog, PlannedBatch, PlannedRange, TargetOffset
 
 pytestmark = pytest.mark.broker
 
@@ -140,14 +142,23 @@ def test_where_the_rows_end_outlives_the_process(side: Side, topic_name: str) ->
     assert plans(side, topic_name, "other").ends == {}
 
 
-def test_a_batch_with_a_noted_end_is_finished(side: Side, topic_name: str) -> None:
-    """The process may have ended before it said so: its places are noted, too."""
+def test_a_batch_with_noted_ends_is_not_finished(side: Side, topic_name: str) -> None:
+    """Others may be missing: they go to the topic in several parts."""
     one = plans(side, topic_name)
     one.agree(batch(4, 10))
-    one.place([], {("A.t", 0): AppendedEnd("0b", 3, CopiedLog(7, ()))})
-    assert not plans_read(side, topic_name).is_finished(batch(4, 10))
     one.place([], {("A.t", 0): AppendedEnd("0b", 4, CopiedLog(9, ()))})
+    assert not plans_read(side, topic_name).is_finished(batch(4, 10))
+    one.finish(batch(4, 10))
     assert plans_read(side, topic_name).is_finished(batch(4, 10))
+
+
+def test_the_agreed_proposals_begins_count(side: Side, topic_name: str) -> None:
+    """Nobody attempts the batch before it, and others may have attempted it before a later one."""
+    begins = {("A.t", 1): TargetOffset("0b", 5), ("all", 0): TargetOffset("0c", 7), ("A.t", 0): TargetOffset("0b", 0)}
+    first = replace(batch(0, 10), begins=begins)
+    plans(side, topic_name).agree(first)
+    late = replace(batch(0, 10), begins={("A.t", 1): TargetOffset("0b", 9)})
+    assert plans(side, topic_name).agree(late) == (first, False)
 
 
 def test_the_agreed_proposals_time_is_known(side: Side, topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:

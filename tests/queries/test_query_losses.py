@@ -14,7 +14,7 @@ from sparkmirror.kafka.cluster.client import TopicLeaders
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries import query_logs
 from sparkmirror.queries.copied_logs import CopiedLog
-from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange
+from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange, TargetOffset
 from sparkmirror.queries.query_logs import QueryLogs
 
 ROUTES = [PartitionPair("t", "A.t", 0), PartitionPair("u", "A.u", 0)]
@@ -81,13 +81,10 @@ def test_a_copy_that_is_created_again_waits_if_its_records_went_elsewhere(elsewh
     assert "delete A.former, A.t, all, and start it" in halt.reason
 
 
-def test_the_querys_earlier_rows_tell_where_a_micro_batch_begins() -> None:
-    """A copy without any, or created again, is empty before."""
+def test_a_micro_batch_begins_behind_what_was_there_before_it_was_planned() -> None:
+    """A topic that was created since tells nothing."""
     query_logs_ = QueryLogs.__new__(QueryLogs)
     query_logs_._targets = {name: TopicLeaders(name, its, 0, {}) for name, its in IDS.items()}  # noqa: SLF001
-    ends = {("A.t", 0): "A.t", ("A.u", 0): "all", ("all", 0): "all", ("nowhere", 0): "A.t"}
-    appended = {at: AppendedEnd(IDS[its].hex(), 3, CopiedLog(9, ())) for at, its in ends.items()}
-    plans: Any = SimpleNamespace(ends=appended)
-    seen: list[Any] = [SimpleNamespace(route=route) for route in (*ROUTES, PartitionPair("t", "A.t", 1))]
-    begins = query_logs_.begins(seen, plans)
-    assert begins == {("A.t", 0): 9, ("A.t", 1): 0, ("A.u", 0): 0, ("all", 0): 9}
+    at_plan = {("A.t", 0): ("A.t", 9), ("A.t", 1): ("A.t", 0), ("A.u", 0): ("all", 7), ("nowhere", 0): ("A.t", 7)}
+    begins = {at: TargetOffset(IDS[its].hex(), end) for at, (its, end) in at_plan.items()}
+    assert query_logs_.begins(PlannedBatch(3, {}, begins)) == {("A.t", 0): 9, ("A.t", 1): 0}

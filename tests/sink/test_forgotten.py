@@ -75,6 +75,27 @@ def test_the_log_is_searched(attempted_h: int, forgetful: KafkaCluster, topic_na
         assert query.values() == expected(12) + expected(9)
 
 
+@pytest.mark.parametrize("is_begin_known", [True, False])
+def test_a_repeated_batch_is_searched_for_at_once(
+    is_begin_known: bool, forgetful: KafkaCluster, topic_name: str
+) -> None:
+    """Brokers also forget who wrote to a log that is empty when they start."""
+    query = Query(forgetful, topic_name)
+    attempt(query.order(0), 0, 1, 2, 3)
+    order = query.order(1)._replace(first_attempt_ms=wall_ms(), is_repeated=True)
+    order = order._replace(begins={(topic_name, 0): 4} if is_begin_known else None)
+    begin(order, *range(4, 10))
+    wait_until_forgotten(query)
+    assert counts_at_rest(query.client, order, lambda: [topic_name]) == {(topic_name, 0): 6}
+    (told,) = attempt(order, *range(4, 12))
+    assert (told.records, told.earlier, in_order(query)) == (8, 6, [*range(12)])
+    if is_begin_known:
+        delete_records(forgetful, topic_name, 0, 12)
+        wait_until_forgotten(query)
+        with pytest.raises(RowsInDoubt):
+            attempt(order, *range(4, 12))
+
+
 def test_all_is_there_and_forgotten(forgetful: KafkaCluster, topic_name: str) -> None:
     """The audit believes the log where no leader remembers."""
     query = Query(forgetful, topic_name)

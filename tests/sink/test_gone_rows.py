@@ -93,6 +93,14 @@ def test_a_batch_that_was_written_before_tells_nothing_of_the_next_ones_attempts
     assert writer._order(query.client, query.order(4).batch).first_attempt_ms == order.first_attempt_ms  # noqa: SLF001
 
 
+def test_what_is_known_of_earlier_attempts_is_in_the_tasks_order(query: Query) -> None:
+    begins, made_ms = {(query.topic, 0): 4}, query.order(3).first_attempt_ms + 99_000
+    writer = BatchWriter(query.config, query.topic, Codec(0), is_gathered=False)
+    writer.expect(begins, made_ms, is_repeated=True)
+    order = writer._order(query.client, query.order(3).batch)  # noqa: SLF001
+    assert (order.begins, order.first_attempt_ms, order.is_repeated) == (begins, made_ms, True)
+
+
 def test_a_task_that_found_all_its_rows_tells_nothing_of_the_next_batch(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:

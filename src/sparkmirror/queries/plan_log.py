@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparkmirror.clock import wall_ms
@@ -70,22 +71,39 @@ class PlannedRange(NamedTuple):
         return CopiedLog(self.end, joined(copied, self.epochs) if is_known else ())
 
 
+class TargetOffset(NamedTuple):
+    """Offset in a target partition."""
+
+    topic_id: str
+    """The target topic's id, as hexadecimal digits."""
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
     """A micro-batch: its number, and a range for each source partition."""
 
     number: int
     ranges: Mapping[TopicPartition, PlannedRange]
+    begins: Mapping[TopicPartition, TargetOffset] = field(default_factory=dict)
+    """Ends of the target's logs before the plan: attempts append behind them."""
 
     @property
     def ends(self) -> dict[TopicPartition, int]:
         return {at: each.end for at, each in self.ranges.items()}
 
     def to_json(self) -> bytes:
-        return json.dumps([[*at, *each] for at, each in sorted(self.ranges.items())]).encode()
+        begins: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        for (topic, partition), begin in sorted(self.begins.items()):
+            begins[topic, begin.topic_id].append((partition, begin.offset))
+        ranges = [[*at, *each] for at, each in sorted(self.ranges.items())]
+        said = {"ranges": ranges, "begins": [[*topic, offsets] for topic, offsets in begins.items()]}
+        return json.dumps(said).encode()
 
     @classmethod
     def from_json(cls, number: int, value: bytes) -> PlannedBatch:
+        said = json.loads(value)
+        said = said if isinstance(said, dict) else {"ranges": said}  # as plans were at first
         ranges = {
             (str(topic), int(partition)): PlannedRange(
                 begin=int(begin),
@@ -94,9 +112,14 @@ class PlannedBatch:
                 target_id=str(target_id),
                 epochs=read_epochs(*more),
             )
-            for topic, partition, begin, end, topic_id, target_id, *more in json.loads(value)
+            for topic, partition, begin, end, topic_id, target_id, *more in said["ranges"]
         }
-        return cls(number, ranges)
+        begins = {
+            (str(topic), int(partition)): TargetOffset(str(topic_id), int(offset))
+            for topic, topic_id, offsets in said.get("begins", ())
+            for partition, offset in offsets
+        }
+        return cls(number, ranges, begins)
 
 
 class AgreedBatch(NamedTuple):
@@ -171,11 +194,8 @@ class PlanLog:
         return self._ends
 
     def is_finished(self, batch: PlannedBatch) -> bool:
-        """True if somebody has seen all the batch's rows at the target.
-
-        Ends are noted behind all places.
-        """
-        return batch.number <= max(self._finished, *(end.batch for end in self._ends.values()), -1)
+        """True if somebody has noted that all the batch's rows are at the target."""
+        return batch.number <= self._finished
 
     def first_attempt_ms(self, batch: PlannedBatch) -> int:
         """Return a time before which nobody attempted the batch; 0: not known."""

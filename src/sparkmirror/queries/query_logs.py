@@ -15,7 +15,7 @@ from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets, offsets_by_leader
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.copied_logs import CopiedLog, LogsNow, cut_offsets
-from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlanLog, PlannedBatch
+from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlanLog, PlannedBatch, TargetOffset
 from sparkmirror.queries.source_ranges import Halt, QueriedLog
 from sparkmirror.sink.order import AppendedRange
 from sparkmirror.source.source_logs import SourceLogs
@@ -31,6 +31,8 @@ class QueryLogs:
         self._histories = EpochHistories(target)
         self._targets: Mapping[str, TopicLeaders] = {}
         """The target's topics at the last look."""
+        self.target_ends: Mapping[TopicPartition, TargetOffset] = {}
+        """Known ends of the target's logs, before the last look's end."""
         self.ends: Mapping[TopicPartition, int] = {}
         """Known ends of the source's logs at the last look."""
         self.held_up: dict[TopicPartition, Halt] = {}
@@ -56,9 +58,16 @@ class QueryLogs:
         starts, self.ends = self.source.bounds(route.source for route in names if route.source_topic in topics)
         copies = {(name, route.partition) for route, each in names.items() for name in (*each, route.target_topic)}
         copies |= plans.ends.keys()
-        target_ends = offsets_by_leader(self._target, copies, LATEST, read_committed=False)
         wanted = {topic for topic, _ in copies} | {route.target_topic for route in names}
+        unknown = wanted - self._targets.keys()
+        earlier = {**self._targets, **(self._target.metadata(unknown) if unknown else {})}
+        target_ends = offsets_by_leader(self._target, copies, LATEST, read_committed=False)
         self._targets = self._target.metadata(wanted) if wanted else {}
+        self.target_ends = {
+            at: TargetOffset(self._targets[at[0]].topic_id.hex(), end)
+            for at, end in target_ends.items()
+            if not self._targets[at[0]].error and self._targets[at[0]].topic_id == earlier[at[0]].topic_id
+        }
         silent = self._look_for_losses(names, plans.ends, target_ends)
         cuts = self._cuts(names, before, plans, topics)
         histories = self.source.histories.read(
@@ -178,14 +187,10 @@ class QueryLogs:
             )
         return listed.offset
 
-    def begins(self, logs: Iterable[QueriedLog], plans: PlanLog) -> dict[TopicPartition, int]:
-        """Return target offsets before which an unfinished micro-batch has no records.
-
-        A copy is empty where the query begins.
-        """
+    def begins(self, batch: PlannedBatch) -> dict[TopicPartition, int]:
+        """Return target offsets before which a micro-batch has no records, for topics that still are the same."""
         ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
-        ends = {at: end.log.end for at, end in plans.ends.items() if ids.get(at[0]) == end.topic_id}
-        return {log.route.target: 0 for log in logs} | ends
+        return {at: begin.offset for at, begin in batch.begins.items() if ids.get(at[0]) == begin.topic_id}
 
     def ends_after(self, number: int, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
         """Return where the query's records end after a micro-batch.

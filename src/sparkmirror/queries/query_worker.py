@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -235,7 +235,9 @@ class QueryWorker:
                         if self._rest(before, following):
                             return True
                         continue
-                    newest, is_own = plans.agree(following.batch)
+                    newest, is_own = plans.agree(replace(following.batch, begins=logs.target_ends))
+                    if plans.is_finished(newest):  # by another process, while this one stood still
+                        continue
                     is_taken_up = not is_own
                     self._progress.halt({**following.halted, **self._held_up})
                     there = {at: log._replace(cut_at=None) for at, log in there.items()}
@@ -246,7 +248,7 @@ class QueryWorker:
                 reached = partial(self._reached, newest, plans)
                 gone = [*gone_records(begun, there, losses, reached), *self._copies_left(absent, newest, target)]
                 parts = [source.range_of(at, *span, begun.ranges[at].epochs) for at, span in sorted(ranges.items())]
-                writer.expect(logs.begins(there.values(), plans), plans.first_attempt_ms(newest))
+                writer.expect(logs.begins(newest), plans.first_attempt_ms(newest), is_repeated=is_taken_up)
                 try:
                     written = self._write(
                         writer, parts, options, newest, topics, gone, disowned, ledger, is_taken_up=is_taken_up

@@ -26,7 +26,14 @@ from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
 from sparkmirror.sink.agreement import SinkAgreement
 from sparkmirror.sink.line import Flight, PartitionLine, RowNumbers, RowSelection
 from sparkmirror.sink.order import MARGIN_MS, AppendedRange, AppendOrder
-from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, read_back, search_from
+from sparkmirror.sink.read_back import (
+    BatchProducer,
+    LeaderPlace,
+    last_sequence,
+    may_be_hidden,
+    read_back,
+    search_from,
+)
 
 WINDOW_BYTES = 8 << 20
 """Bytes of rows to gather before a request."""
@@ -175,7 +182,7 @@ class TaskAppender:
             raise RowsRefused("partition", f"{topic} has {count} partitions, and a row is for number {partition[1]}")
         leave = (self._order.gone or {}).get(partition)
         self._lines[partition] = PartitionLine(self._order.batch_bytes, leave, is_ordered=self._order.is_ordered)
-        if leave is not None or self._order.may_be_forgotten(wall_ms()):
+        if leave is not None or self._order.is_repeated or self._order.may_be_forgotten(wall_ms()):
             self._look([partition])
 
     # --- sending --------------------------------------------------------------------------------
@@ -362,7 +369,7 @@ class TaskAppender:
     def _learn_line(self, partition: TopicPartition, last: int, *, is_known: bool) -> None:
         line, place = self._lines[partition], self._places[partition]
         floor = line.last_offset + 1
-        if not is_known and self._order.may_be_forgotten(wall_ms()):
+        if not is_known and may_be_hidden(self._client, place, self._order):
             floor, is_whole = search_from(self._client, place, self._order, line.last_offset)
             last = max(last_sequence(self._client, place, self._writer, floor, is_whole=is_whole), line.next - 1)
         if last + 1 < (known := max(line.next, line.counted)):

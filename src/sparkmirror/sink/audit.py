@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
-from sparkmirror.clock import wall_ms
 from sparkmirror.errors import AttemptFenced, ClusterTrouble, ClusterUnreachable, RowsChanged
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.error_names import error_name
@@ -14,7 +13,7 @@ from sparkmirror.kafka.cluster.producers import describe_producers
 from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.sink.order import AppendedRange, AppendOrder
-from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, search_from
+from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence, may_be_hidden, search_from
 
 _TRIES, _PAUSE_S = 60, 0.5
 
@@ -123,7 +122,7 @@ def _counts(
                 continue
             if at in told:
                 counts[at] = last_sequence(client, places[at], writer, told[at].first_offset) + 1
-            elif in_logs and order.may_be_forgotten(wall_ms()):
+            elif in_logs and may_be_hidden(client, places[at], order):
                 floor, is_whole = search_from(client, places[at], order)
                 counts[at] = last_sequence(client, places[at], writer, floor, is_whole=is_whole) + 1
     return counts

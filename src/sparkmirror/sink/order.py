@@ -51,6 +51,8 @@ class AppendOrder(NamedTuple):
     """Time for which brokers remember a producer after its newest record's timestamp."""
     first_attempt_ms: int = 0
     """Time of the batch's first attempt, at the earliest."""
+    is_repeated: bool = False
+    """True if the batch was perhaps attempted before, however short ago."""
     batch_bytes: int = BATCH_BYTES
     """Largest record batch to begin with; less where a topic takes less."""
     gone: Mapping[TopicPartition, GoneRows] | None = None

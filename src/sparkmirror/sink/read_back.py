@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sparkmirror.arrow.decoding import decoded
 from sparkmirror.arrow.row_columns import RowColumns
+from sparkmirror.clock import wall_ms
 from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsInDoubt
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.error_names import error_name
@@ -105,6 +106,18 @@ def read_back(
             "the others are deleted, or compacted away, so nothing tells whose rows they were"
         )
     return _records(place, batches)
+
+
+def may_be_hidden(client: ClusterClient, place: LeaderPlace, order: AppendOrder) -> bool:
+    """Tell whether the log may have records of the batch that its leader doesn't know.
+
+    Leaders forget records that are old, and those of a log that is empty when the broker starts. Raises
+    `ConnectionError`.
+    """
+    if order.may_be_forgotten(wall_ms()):
+        return True
+    begin = (order.begins or {}).get((place.topic, place.partition))
+    return order.is_repeated if begin is None else _offset(client, place, LATEST, DEBUG_CONSUMER) > begin
 
 
 def search_from(

@@ -57,13 +57,15 @@ class BatchWriter:
         self._newest: MicroBatch | None = None
         """Newest batch that this process has written."""
         self._newest_ms = self._first_attempt_ms = 0
+        self._is_repeated = False
 
-    def expect(self, begins: Mapping[TopicPartition, int], first_attempt_ms: int) -> None:
+    def expect(self, begins: Mapping[TopicPartition, int], first_attempt_ms: int, *, is_repeated: bool) -> None:
         """Take what is known of the next batch's earlier attempts.
 
-        They have no records before the target offsets `begins`, and were not before `first_attempt_ms`.
+        They have no records before the target offsets `begins`, and were not before `first_attempt_ms`; there are none
+        unless `is_repeated`.
         """
-        self._begins, self._first_attempt_ms = begins, first_attempt_ms
+        self._begins, self._first_attempt_ms, self._is_repeated = begins, first_attempt_ms, is_repeated
 
     @property
     def runs(self) -> Mapping[TopicPartition, bytes]:
@@ -160,6 +162,7 @@ class BatchWriter:
             first_attempt_ms=max(
                 producer.created_ms, self._first_attempt_ms, self._newest_ms if self._follows(batch) else 0
             ),
+            is_repeated=self._is_repeated,
             begins=self._begins,
             agreed_to=agreed_to,
         )
