@@ -51,6 +51,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  */
 public class MigrationLoad {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
+    /** Longer than a producer waits for its first answer (max.block.ms). */
+    private static final Duration STOPPING = Duration.ofSeconds(90);
     private static final int TICK_MS = 20;
     private static final int MOST_IN_TRANSACTION = 8;
     private static final String FILLER = "|the same old story".repeat(4);
@@ -150,7 +152,7 @@ public class MigrationLoad {
             }
         }
         for (Writer writer : stopped) {
-            writer.join(PATIENCE.toMillis());
+            writer.join(STOPPING.toMillis());
             if (writer.isAlive()) {
                 throw new IllegalStateException(writer.name + " does not stop");
             }

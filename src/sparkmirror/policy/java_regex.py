@@ -314,7 +314,7 @@ class _Translation:
         return f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
 
     def _line_start(self) -> str:
-        """Translate `^` in multiline mode: where a line begins, but not at the text's end, even without text."""
+        """Translate `^` in multiline mode: at a line's begin, not at the text's end."""
         if "d" in self._flags:
             return r"(?:(?:\A|(?<=\n))(?!\Z))"
         return r"(?:(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))(?!\Z))"

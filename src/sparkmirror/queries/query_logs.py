@@ -188,7 +188,10 @@ class QueryLogs:
         return listed.offset
 
     def begins(self, batch: PlannedBatch) -> dict[TopicPartition, int]:
-        """Return target offsets before which a micro-batch has no records, for topics that still are the same."""
+        """Return target offsets before which a micro-batch has no records.
+
+        Topics that were created again since the plan are left out.
+        """
         ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
         return {at: begin.offset for at, begin in batch.begins.items() if ids.get(at[0]) == begin.topic_id}
 
