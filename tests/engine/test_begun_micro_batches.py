@@ -324,6 +324,7 @@ def test_a_micro_batch_that_another_process_has_finished_is_not_written_again(
         produce(source_cluster, topic_name, COUNT + 5, 5)
         mirror.await_caught_up(timeout=120)
     assert others
-    assert records_of(target_cluster, f"source.{topic_name}") == originals + records_of(source_cluster, topic_name)[-5:]
+    keys = [each.key for each in records_of(target_cluster, f"source.{topic_name}")]
+    assert keys == [each.key for each in originals + records_of(source_cluster, topic_name)[-5:]]
     copy = f"source.{topic_name}", 0
     assert expected == [({copy: 0}, False), ({copy: 0}, True), ({copy: COUNT}, False)]
