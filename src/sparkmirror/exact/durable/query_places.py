@@ -89,6 +89,10 @@ class QueryPlaces:
         """Progress of the copy after these records."""
         return ReportedProgress(self.upstream_end, self.downstream + self.records)
 
+    def follows(self, before: QueryPlaces) -> bool:
+        """Tell whether no records are between."""
+        return self.sequence == before.sequence + before.records
+
     def claim(self, producer: tuple[int, int]) -> Claim | None:
         """Return the same as a confirmed claim; None without records."""
         if not self.runs:

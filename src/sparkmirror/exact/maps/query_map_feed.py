@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from sparkmirror.exact.durable.claims import Claim, TargetPartition
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
 from sparkmirror.exact.durable.query_places import PlacesKey, QueryPlaces, plans_topic, read_places
@@ -47,12 +49,17 @@ class QueryMapFeed:
         return places is not None and not places[max(places)].is_known
 
     def new_claims(self, partition: TargetPartition, producer: tuple[int, int]) -> list[Claim]:
-        """Return the places that a map has not taken in yet, as claims of a producer."""
+        """Return the places that a map has not taken in yet, as claims of a producer.
+
+        Places before missing ones are left out: the copy has deleted their records, and a claim counts up to the next.
+        """
         if partition not in self._places or self.is_unplaced(partition):
             return []
         taken = self._taken.get(partition, (-1, -1))
         new = [places for key, places in sorted(self._places[partition].items()) if key > taken]
         self._taken[partition] = max(self._places[partition])
+        gaps = [number for number, pair in enumerate(pairwise(new), 1) if not pair[1].follows(pair[0])]
+        new = new[gaps[-1] if gaps else 0 :]
         return [claim for each in new if (claim := each.claim(producer)) is not None]
 
     def progress(self, partition: TargetPartition) -> ReportedProgress | None:
