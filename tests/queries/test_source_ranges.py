@@ -17,6 +17,7 @@ from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.copied_logs import CopiedLog
 from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange
 from sparkmirror.queries.source_ranges import (
+    Halt,
     QueriedLog,
     due_logs,
     next_ranges,
@@ -147,14 +148,15 @@ def test_a_flow_that_begins_at_the_end_notes_the_ends_of_partitions_without_a_le
 def test_a_flow_that_begins_at_the_end_waits_for_partitions_without_a_leader_at_the_source() -> None:
     """Later they would be taken from their start, as new ones are."""
     logs = {("t", 0): log(0, 3, 10)}
-    halt = unknown_end(None, logs, {("t", 0), ("t", 1)}, AT_END)
+    held_up = {("t", 1): Halt(Cause.NO_LEADER, "its leader at the source isn't known now")}
+    halt = unknown_end(None, logs, held_up, AT_END)
     assert halt is not None
     assert halt.cause is Cause.NO_LEADER
-    assert halt.reason.startswith("t-1 has no leader at the source now")
+    assert halt.reason.startswith("t-1: its leader at the source isn't known now, so where the query begins")
     first = next_ranges(None, logs.values(), AT_END).batch
-    assert unknown_end(None, logs, {("t", 0)}, AT_END) is None
-    assert unknown_end(None, logs, {("t", 0), ("t", 1)}, FLOW) is None
-    assert unknown_end(first, logs, {("t", 0), ("t", 1)}, AT_END) is None
+    assert unknown_end(None, logs, {("t", 0): halt}, AT_END) is None
+    assert unknown_end(None, logs, held_up, FLOW) is None
+    assert unknown_end(first, logs, held_up, AT_END) is None
 
 
 def test_a_first_batch_at_the_end_knows_the_epoch_before_it() -> None:

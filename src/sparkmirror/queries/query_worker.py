@@ -223,7 +223,7 @@ class QueryWorker:
                 copies = {at: self.driver.topics.rules.remote_name(at[0]) for at in known}
                 if (halt := logs.created_again(before, plans, copies)) is not None:
                     raise QueryHalted(halt)
-                if (halt := unknown_end(before, there, everything, self._flow)) is not None:
+                if (halt := unknown_end(before, there, logs.held_up, self._flow)) is not None:
                     raise QueryHalted(halt)
                 is_taken_up = newest is not None and not is_finished
                 if newest is None or is_finished:

@@ -103,19 +103,20 @@ def due_logs(
 def unknown_end(
     before: PlannedBatch | None,
     logs: Mapping[TopicPartition, QueriedLog],
-    all_of_them: Set[TopicPartition],
+    held_up: Mapping[TopicPartition, Halt],
     flow: FlowConfig,
 ) -> Halt | None:
     """Return why a first batch at the ends must wait; None: all ends are known.
 
-    A partition that it left out would be taken for a new one, and copied from its start.
+    A partition that it left out would be taken for a new one, and copied from its start. `held_up` are those whose
+    leaders don't tell.
     """
-    silent = sorted(all_of_them - logs.keys()) if _is_at_ends(before, flow) else []
+    silent = sorted(held_up.keys() - logs.keys()) if _is_at_ends(before, flow) else []
     if not silent:
         return None
     topic, partition = silent[0]
-    words = "has no leader at the source now, so where the query begins in it is not known"
-    return Halt(Cause.NO_LEADER, f"{topic}-{partition} {words}; it begins once all its partitions have leaders")
+    words = f"{held_up[silent[0]].reason}, so where the query begins is not known"
+    return Halt(Cause.NO_LEADER, f"{topic}-{partition}: {words}; it begins once all its partitions have leaders")
 
 
 def next_ranges(
