@@ -132,7 +132,7 @@ def test_places_of_before_the_topics_had_ids_count(side: Side, topic_name: str) 
 
 def test_where_the_rows_end_outlives_the_process(side: Side, topic_name: str) -> None:
     one = plans(side, topic_name)
-    first = AppendedEnd("0b", 4, CopiedLog(7, (EpochStart(2, 3),)))
+    first = AppendedEnd("0b", CopiedLog(7, (EpochStart(2, 3),)))
     one.place([], {("A.t", 0): first, ("A.u", 1): first})
     second = first._replace(log=CopiedLog(9, ()))
     one.place([], {("A.u", 1): second})
@@ -146,7 +146,7 @@ def test_a_batch_with_noted_ends_is_not_finished(side: Side, topic_name: str) ->
     """Others may be missing: they go to the topic in several parts."""
     one = plans(side, topic_name)
     one.agree(batch(4, 10))
-    one.place([], {("A.t", 0): AppendedEnd("0b", 4, CopiedLog(9, ()))})
+    one.place([], {("A.t", 0): AppendedEnd("0b", CopiedLog(9, ()))})
     assert not plans_read(side, topic_name).is_finished(batch(4, 10))
     one.finish(batch(4, 10))
     assert plans_read(side, topic_name).is_finished(batch(4, 10))

@@ -29,7 +29,7 @@ def looked(monkeypatch: pytest.MonkeyPatch, ends: Mapping[TopicPartition, int], 
     logs._ledger = logs._histories = anything  # noqa: SLF001
     cuts = {at: end - 10 * (at[0] == lost) for at, end in ends.items()}
     monkeypatch.setattr(query_logs, "cut_offsets", lambda *_: cuts)
-    written = {at: AppendedEnd(IDS[at[0]].hex(), 3, CopiedLog(end, ())) for at, end in ends.items()}
+    written = {at: AppendedEnd(IDS[at[0]].hex(), CopiedLog(end, ())) for at, end in ends.items()}
     logs._look_for_losses(ROUTES, written, ends)  # noqa: SLF001
     return logs
 
@@ -68,7 +68,7 @@ def test_a_copy_that_is_created_again_waits_if_its_records_went_elsewhere(elsewh
     ranges["new", 0] = PlannedRange(0, 0, "0a", NOT_KNOWN)
     ends = {"A.former": ids["A.former"], "gone": b"8" * 16} | ({"all": ids["all"]} if elsewhere else {})
     plans: Any = SimpleNamespace(
-        ends={(name, 0): AppendedEnd(its.hex(), 3, CopiedLog(9, ())) for name, its in ends.items()}
+        ends={(name, 0): AppendedEnd(its.hex(), CopiedLog(9, ())) for name, its in ends.items()}
     )
     halt = logs.created_again(PlannedBatch(3, ranges), plans, {at: f"A.{at[0]}" for at in ranges})
     assert logs.created_again(None, plans, {}) is None

@@ -300,7 +300,7 @@ def test_partitions_that_a_topic_created_again_lacks_are_told(topic_id: str, tar
     """Not those of the same topic, or whose copy was never known."""
     route = PartitionPair("t", "A.t", 2)
     before = PlannedBatch(3, {("t", 2): PlannedRange(4, 10, ID, target_id)})
-    ends = {("A.t", 2): AppendedEnd(TARGET_ID.hex(), 3, CopiedLog(6, ()))}
+    ends = {("A.t", 2): AppendedEnd(TARGET_ID.hex(), CopiedLog(6, ()))}
     former = [(at, bytes.fromhex(topic_id)) for at in (route, PartitionPair("u", "A.u", 0))]
     losses = shrunk_losses(before, former, ends)
     assert [(each.kind.value, each.source_topic, each.first) for each in losses] == [("shrunk", "t", 10)] * shrunk

@@ -135,8 +135,6 @@ class AppendedEnd(NamedTuple):
 
     topic_id: str
     """The target topic's id, as hexadecimal digits."""
-    batch: int
-    """Number of the micro-batch with the last record."""
     log: CopiedLog
 
 
@@ -247,7 +245,7 @@ class PlanLog:
         records: list[tuple[bytes, bytes | None]] = [part.record() for each in places for part in each.parts()]
         for at, end in ends.items():
             key = json.dumps([self._query, _ENDS, *at]).encode()
-            records.append((key, json.dumps([end.topic_id, end.batch, *end.log]).encode()))
+            records.append((key, json.dumps([end.topic_id, *end.log]).encode()))
         if records:
             self._log.append(0, records)
 
@@ -259,8 +257,8 @@ class PlanLog:
                 if query == self._query and kind == COPIED:
                     self._take_places(entry.key, entry.value)
                 elif query == self._query and kind == _ENDS:
-                    topic_id, number, end, epochs = json.loads(entry.value or b"")
-                    self._ends[rest[0], rest[1]] = AppendedEnd(topic_id, number, CopiedLog(end, read_epochs(epochs)))
+                    topic_id, end, epochs = json.loads(entry.value or b"")
+                    self._ends[rest[0], rest[1]] = AppendedEnd(topic_id, CopiedLog(end, read_epochs(epochs)))
                 elif query == self._query:
                     self._take(kind, rest, entry.key or b"", entry.value)
             except (KeyError, TypeError, ValueError) as error:

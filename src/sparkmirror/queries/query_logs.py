@@ -42,6 +42,11 @@ class QueryLogs:
         self.lost_elsewhere: list[Loss] = []
         """Losses of partitions to which only records of other names, or numbers, go."""
 
+    @property
+    def _target_ids(self) -> dict[str, str]:
+        """Ids of the target's topics at the last look, as hexadecimal digits."""
+        return {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
+
     def look(
         self,
         names: Mapping[PartitionPair, Iterable[str]],
@@ -110,7 +115,7 @@ class QueryLogs:
         Topics of other names may have rows of the copy's records, and would get the rows twice. `copies` are the
         copies' names by source partition, also of former partitions.
         """
-        ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
+        ids = self._target_ids
         written = {topic for (topic, _), end in plans.ends.items() if ids.get(topic) == end.topic_id}
         known = () if before is None else before.ranges.items()
         copied = [(copies[at], each.target_id) for at, each in known if each.target_id != NOT_KNOWN]
@@ -157,7 +162,7 @@ class QueryLogs:
         """
         own = {route.target: route for route in routes}
         others = next(iter(own.values()), None)
-        ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
+        ids = self._target_ids
         written = {at: each.log for at, each in ends.items() if ids.get(at[0]) == each.topic_id}
         cuts = cut_offsets(self._histories, LogsNow(self._targets, target_ends, self._log_end), written)
         copies = {at[0] for at in own}
@@ -192,10 +197,10 @@ class QueryLogs:
 
         Topics that were created again since the plan are left out.
         """
-        ids = {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
+        ids = self._target_ids
         return {at: begin.offset for at, begin in batch.begins.items() if ids.get(at[0]) == begin.topic_id}
 
-    def ends_after(self, number: int, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
+    def ends_after(self, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
         """Return where the query's records end after a micro-batch.
 
         Raises `ClusterTrouble` for a partition whose leader has changed since the last look: it may have lost some of
@@ -216,5 +221,5 @@ class QueryLogs:
                     f"{at[0]}-{at[1]}: its leader at the target has changed: the micro-batch is compared with its log"
                 )
             epochs = epochs_in(histories[at], last, last + 1)
-            ends[at] = AppendedEnd(now.topic_id.hex(), number, CopiedLog(last + 1, epochs))
+            ends[at] = AppendedEnd(now.topic_id.hex(), CopiedLog(last + 1, epochs))
         return ends

@@ -255,7 +255,7 @@ class QueryWorker:
                     )
                 except RowsChanged as error:
                     raise self._halted_by(error, disowned, gone, writer, newest, ledger) from error
-                ends = logs.ends_after(newest.number, written.appended.values())
+                ends = logs.ends_after(written.appended.values())
                 plans.demand_newest(newest)
                 plans.place(self._places(newest, begun, there, written, plans), ends)
                 plans.finish(newest)
