@@ -20,7 +20,7 @@ from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries import begun_writing, query_worker
 from sparkmirror.queries.begun_writing import BegunWriter
-from sparkmirror.queries.plan_log import AgreedBatch, AppendedEnd, PlanLog, PlannedBatch
+from sparkmirror.queries.plan_log import AgreedBatch, PlanLog, PlannedBatch, TargetEnd
 from sparkmirror.queries.query_logs import QueryLogs
 from sparkmirror.sink.writing import BatchWriter
 from sparkmirror.snapshot.snapshot import Cause
@@ -271,7 +271,7 @@ def test_a_process_that_stood_still_notes_no_places_of_an_old_micro_batch(
             planned.append(agree(plans[0], PlannedBatch(first.number + 1, passed)).batch)
         return ends_after(logs, *args)  # type: ignore[arg-type]
 
-    def written(log: PlanLog, places: Iterable[QueryPlaces], ends: Mapping[TopicPartition, AppendedEnd]) -> None:
+    def written(log: PlanLog, places: Iterable[QueryPlaces], ends: Mapping[TopicPartition, TargetEnd]) -> None:
         written_places = list(places)
         noted.extend(each.batch for each in written_places)
         place(log, written_places, ends)

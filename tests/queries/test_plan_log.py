@@ -15,7 +15,7 @@ from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.queries import plan_log
 from sparkmirror.queries.copied_logs import CopiedLog
-from sparkmirror.queries.plan_log import AppendedEnd, PlanLog, PlannedBatch, PlannedRange, TargetOffset
+from sparkmirror.queries.plan_log import PlanLog, PlannedBatch, PlannedRange, TargetEnd
 
 pytestmark = pytest.mark.broker
 
@@ -132,7 +132,7 @@ def test_places_of_before_the_topics_had_ids_count(side: Side, topic_name: str) 
 
 def test_where_the_rows_end_outlives_the_process(side: Side, topic_name: str) -> None:
     one = plans(side, topic_name)
-    first = AppendedEnd("0b", CopiedLog(7, (EpochStart(2, 3),)))
+    first = TargetEnd("0b", CopiedLog(7, (EpochStart(2, 3),)))
     one.place([], {("A.t", 0): first, ("A.u", 1): first})
     second = first._replace(log=CopiedLog(9, ()))
     one.place([], {("A.u", 1): second})
@@ -146,7 +146,7 @@ def test_a_batch_with_noted_ends_is_not_finished(side: Side, topic_name: str) ->
     """Others may be missing: they go to the topic in several parts."""
     one = plans(side, topic_name)
     one.agree(batch(4, 10))
-    one.place([], {("A.t", 0): AppendedEnd("0b", CopiedLog(9, ()))})
+    one.place([], {("A.t", 0): TargetEnd("0b", CopiedLog(9, ()))})
     assert not plans_read(side, topic_name).is_finished(batch(4, 10))
     one.finish(batch(4, 10))
     assert plans_read(side, topic_name).is_finished(batch(4, 10))
@@ -154,10 +154,12 @@ def test_a_batch_with_noted_ends_is_not_finished(side: Side, topic_name: str) ->
 
 def test_the_agreed_proposals_begins_count(side: Side, topic_name: str) -> None:
     """Nobody attempts the batch before it, and others may have attempted it before a later one."""
-    begins = {("A.t", 1): TargetOffset("0b", 5), ("all", 0): TargetOffset("0c", 7), ("A.t", 0): TargetOffset("0b", 0)}
+    behind = CopiedLog(5, (EpochStart(2, 4),))
+    begins = {("A.t", 1): TargetEnd("0b", behind), ("all", 0): TargetEnd("0c", CopiedLog(7, ()))}
+    begins["A.t", 0] = TargetEnd("0b", CopiedLog(0, ()))
     first = replace(batch(0, 10), begins=begins)
     plans(side, topic_name).agree(first)
-    late = replace(batch(0, 10), begins={("A.t", 1): TargetOffset("0b", 9)})
+    late = replace(batch(0, 10), begins={("A.t", 1): TargetEnd("0b", CopiedLog(9, ()))})
     assert plans(side, topic_name).agree(late) == (first, False)
 
 

@@ -13,8 +13,8 @@ from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.client import TopicLeaders
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries import query_logs
-from sparkmirror.queries.copied_logs import CopiedLog
-from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange, TargetOffset
+from sparkmirror.queries.copied_logs import CopiedLog, LogsNow
+from sparkmirror.queries.plan_log import NOT_KNOWN, PlannedBatch, PlannedRange, TargetEnd
 from sparkmirror.queries.query_logs import QueryLogs
 
 ROUTES = [PartitionPair("t", "A.t", 0), PartitionPair("u", "A.u", 0)]
@@ -24,13 +24,14 @@ IDS = {"A.t": b"1" * 16, "A.u": b"2" * 16, "all": b"3" * 16}
 def looked(monkeypatch: pytest.MonkeyPatch, ends: Mapping[TopicPartition, int], lost: str) -> QueryLogs:
     """Return a look at topics in which records end, after one of them has lost its last ten."""
     logs = QueryLogs.__new__(QueryLogs)
-    logs._targets = {name: TopicLeaders(name, topic_id, 0, {}) for name, topic_id in IDS.items()}  # noqa: SLF001
+    topics = {name: TopicLeaders(name, topic_id, 0, {}) for name, topic_id in IDS.items()}
+    logs._there = LogsNow(topics, ends, lambda at: ends[at])  # noqa: SLF001
     anything: Any = SimpleNamespace(known=lambda *_: [])
     logs._ledger = logs._histories = anything  # noqa: SLF001
     cuts = {at: end - 10 * (at[0] == lost) for at, end in ends.items()}
     monkeypatch.setattr(query_logs, "cut_offsets", lambda *_: cuts)
-    written = {at: AppendedEnd(IDS[at[0]].hex(), CopiedLog(end, ())) for at, end in ends.items()}
-    logs._look_for_losses(ROUTES, written, ends)  # noqa: SLF001
+    written = {at: TargetEnd(IDS[at[0]].hex(), CopiedLog(end, ())) for at, end in ends.items()}
+    logs._look_for_losses(ROUTES, written)  # noqa: SLF001
     return logs
 
 
@@ -61,15 +62,14 @@ def test_a_copy_that_is_created_again_waits_if_its_records_went_elsewhere(elsewh
     """Its records would be there twice. A former topic's copy, or another topic of the name, has none of them."""
     logs = QueryLogs.__new__(QueryLogs)
     ids = IDS | {"A.former": b"4" * 16, "gone": b"5" * 16}
-    logs._targets = {name: TopicLeaders(name, topic_id, 0, {}) for name, topic_id in ids.items()}  # noqa: SLF001
+    topics = {name: TopicLeaders(name, topic_id, 0, {}) for name, topic_id in ids.items()}
+    logs._there = LogsNow(topics, {}, lambda _: 0)  # noqa: SLF001
     old = b"9" * 16 if created_again else ids["A.t"]
     copied = {"t": old, "u": ids["A.u"], "former": ids["A.former"]}
     ranges = {(name, 0): PlannedRange(5, 9, "0a", its.hex()) for name, its in copied.items()}
     ranges["new", 0] = PlannedRange(0, 0, "0a", NOT_KNOWN)
     ends = {"A.former": ids["A.former"], "gone": b"8" * 16} | ({"all": ids["all"]} if elsewhere else {})
-    plans: Any = SimpleNamespace(
-        ends={(name, 0): AppendedEnd(its.hex(), CopiedLog(9, ())) for name, its in ends.items()}
-    )
+    plans: Any = SimpleNamespace(ends={(name, 0): TargetEnd(its.hex(), CopiedLog(9, ())) for name, its in ends.items()})
     halt = logs.created_again(PlannedBatch(3, ranges), plans, {at: f"A.{at[0]}" for at in ranges})
     assert logs.created_again(None, plans, {}) is None
     if not (elsewhere and created_again):
@@ -79,12 +79,3 @@ def test_a_copy_that_is_created_again_waits_if_its_records_went_elsewhere(elsewh
     assert halt.cause is Cause.RECREATED
     assert halt.reason.startswith("target topic A.t was deleted and created again")
     assert "delete A.former, A.t, all, and start it" in halt.reason
-
-
-def test_a_micro_batch_begins_behind_what_was_there_before_it_was_planned() -> None:
-    """A topic that was created since tells nothing."""
-    query_logs_ = QueryLogs.__new__(QueryLogs)
-    query_logs_._targets = {name: TopicLeaders(name, its, 0, {}) for name, its in IDS.items()}  # noqa: SLF001
-    at_plan = {("A.t", 0): ("A.t", 9), ("A.t", 1): ("A.t", 0), ("A.u", 0): ("all", 7), ("nowhere", 0): ("A.t", 7)}
-    begins = {at: TargetOffset(IDS[its].hex(), end) for at, (its, end) in at_plan.items()}
-    assert query_logs_.begins(PlannedBatch(3, {}, begins)) == {("A.t", 0): 9, ("A.t", 1): 0}

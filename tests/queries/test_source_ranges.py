@@ -15,7 +15,7 @@ from sparkmirror.kafka.wire.splice import NO_END
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.copied_logs import CopiedLog
-from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange
+from sparkmirror.queries.plan_log import NOT_KNOWN, PlannedBatch, PlannedRange, TargetEnd
 from sparkmirror.queries.source_ranges import (
     Halt,
     QueriedLog,
@@ -300,7 +300,7 @@ def test_partitions_that_a_topic_created_again_lacks_are_told(topic_id: str, tar
     """Not those of the same topic, or whose copy was never known."""
     route = PartitionPair("t", "A.t", 2)
     before = PlannedBatch(3, {("t", 2): PlannedRange(4, 10, ID, target_id)})
-    ends = {("A.t", 2): AppendedEnd(TARGET_ID.hex(), CopiedLog(6, ()))}
+    ends = {("A.t", 2): TargetEnd(TARGET_ID.hex(), CopiedLog(6, ()))}
     former = [(at, bytes.fromhex(topic_id)) for at in (route, PartitionPair("u", "A.u", 0))]
     losses = shrunk_losses(before, former, ends)
     assert [(each.kind.value, each.source_topic, each.first) for each in losses] == [("shrunk", "t", 10)] * shrunk

@@ -71,12 +71,12 @@ class PlannedRange(NamedTuple):
         return CopiedLog(self.end, joined(copied, self.epochs) if is_known else ())
 
 
-class TargetOffset(NamedTuple):
-    """Offset in a target partition."""
+class TargetEnd(NamedTuple):
+    """End of a target partition's log, or of a query's records in it."""
 
     topic_id: str
     """The target topic's id, as hexadecimal digits."""
-    offset: int
+    log: CopiedLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class PlannedBatch:
 
     number: int
     ranges: Mapping[TopicPartition, PlannedRange]
-    begins: Mapping[TopicPartition, TargetOffset] = field(default_factory=dict)
+    begins: Mapping[TopicPartition, TargetEnd] = field(default_factory=dict)
     """Ends of the target's logs before the plan: attempts append behind them."""
 
     @property
@@ -93,11 +93,11 @@ class PlannedBatch:
         return {at: each.end for at, each in self.ranges.items()}
 
     def to_json(self) -> bytes:
-        begins: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        begins: dict[tuple[str, str], list[tuple[int, CopiedLog]]] = defaultdict(list)
         for (topic, partition), begin in sorted(self.begins.items()):
-            begins[topic, begin.topic_id].append((partition, begin.offset))
+            begins[topic, begin.topic_id].append((partition, begin.log))
         ranges = [[*at, *each] for at, each in sorted(self.ranges.items())]
-        said = {"ranges": ranges, "begins": [[*topic, offsets] for topic, offsets in begins.items()]}
+        said = {"ranges": ranges, "begins": [[*topic, logs] for topic, logs in begins.items()]}
         return json.dumps(said).encode()
 
     @classmethod
@@ -115,9 +115,9 @@ class PlannedBatch:
             for topic, partition, begin, end, topic_id, target_id, *more in said["ranges"]
         }
         begins = {
-            (str(topic), int(partition)): TargetOffset(str(topic_id), int(offset))
-            for topic, topic_id, offsets in said.get("begins", ())
-            for partition, offset in offsets
+            (str(topic), int(partition)): TargetEnd(str(topic_id), CopiedLog(int(end), read_epochs(epochs)))
+            for topic, topic_id, logs in said.get("begins", ())
+            for partition, (end, epochs) in logs
         }
         return cls(number, ranges, begins)
 
@@ -128,14 +128,6 @@ class AgreedBatch(NamedTuple):
     batch: PlannedBatch
     is_own: bool
     """False if another process may have begun to write the batch."""
-
-
-class AppendedEnd(NamedTuple):
-    """End of a query's records in a target partition."""
-
-    topic_id: str
-    """The target topic's id, as hexadecimal digits."""
-    log: CopiedLog
 
 
 class PlanLog:
@@ -161,7 +153,7 @@ class PlanLog:
         """
         self._copied: dict[TargetPartition, tuple[bytes, tuple[EpochStart, ...]]] = {}
         """Each copy's source topic id, and leader epochs of the copied records."""
-        self._ends: dict[TopicPartition, AppendedEnd] = {}
+        self._ends: dict[TopicPartition, TargetEnd] = {}
 
     def newest(self) -> PlannedBatch | None:
         """Return the newest agreed batch."""
@@ -187,7 +179,7 @@ class PlanLog:
         return planned.behind(before)
 
     @property
-    def ends(self) -> Mapping[TopicPartition, AppendedEnd]:
+    def ends(self) -> Mapping[TopicPartition, TargetEnd]:
         """Ends of the query's records at the target."""
         return self._ends
 
@@ -240,7 +232,7 @@ class PlanLog:
         places = [each for (at, batch, _), each in self._places.items() if at == target and batch < before]
         return max(places, key=lambda each: (each.batch, each.part), default=None)
 
-    def place(self, places: Iterable[QueryPlaces], ends: Mapping[TopicPartition, AppendedEnd]) -> None:
+    def place(self, places: Iterable[QueryPlaces], ends: Mapping[TopicPartition, TargetEnd]) -> None:
         """Write places down, and where the query's records end now."""
         records: list[tuple[bytes, bytes | None]] = [part.record() for each in places for part in each.parts()]
         for at, end in ends.items():
@@ -258,7 +250,7 @@ class PlanLog:
                     self._take_places(entry.key, entry.value)
                 elif query == self._query and kind == _ENDS:
                     topic_id, end, epochs = json.loads(entry.value or b"")
-                    self._ends[rest[0], rest[1]] = AppendedEnd(topic_id, CopiedLog(end, read_epochs(epochs)))
+                    self._ends[rest[0], rest[1]] = TargetEnd(topic_id, CopiedLog(end, read_epochs(epochs)))
                 elif query == self._query:
                     self._take(kind, rest, entry.key or b"", entry.value)
             except (KeyError, TypeError, ValueError) as error:

@@ -15,7 +15,7 @@ from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets, offsets_by_leader
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.queries.copied_logs import CopiedLog, LogsNow, cut_offsets
-from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlanLog, PlannedBatch, TargetOffset
+from sparkmirror.queries.plan_log import NOT_KNOWN, PlanLog, PlannedBatch, TargetEnd
 from sparkmirror.queries.source_ranges import Halt, QueriedLog
 from sparkmirror.sink.order import AppendedRange
 from sparkmirror.source.source_logs import SourceLogs
@@ -29,9 +29,9 @@ class QueryLogs:
     def __init__(self, source: SourceLogs, target: ClusterClient, ledger: LossLedger) -> None:
         self.source, self._target, self._ledger = source, target, ledger
         self._histories = EpochHistories(target)
-        self._targets: Mapping[str, TopicLeaders] = {}
-        """The target's topics at the last look."""
-        self.target_ends: Mapping[TopicPartition, TargetOffset] = {}
+        self._there = LogsNow({}, {}, self._log_end)
+        """The target's logs at the last look."""
+        self.target_ends: Mapping[TopicPartition, TargetEnd] = {}
         """Known ends of the target's logs, before the last look's end."""
         self.ends: Mapping[TopicPartition, int] = {}
         """Known ends of the source's logs at the last look."""
@@ -45,7 +45,7 @@ class QueryLogs:
     @property
     def _target_ids(self) -> dict[str, str]:
         """Ids of the target's topics at the last look, as hexadecimal digits."""
-        return {name: topic.topic_id.hex() for name, topic in self._targets.items() if not topic.error}
+        return {name: topic.topic_id.hex() for name, topic in self._there.topics.items() if not topic.error}
 
     def look(
         self,
@@ -64,16 +64,12 @@ class QueryLogs:
         copies = {(name, route.partition) for route, each in names.items() for name in (*each, route.target_topic)}
         copies |= plans.ends.keys()
         wanted = {topic for topic, _ in copies} | {route.target_topic for route in names}
-        unknown = wanted - self._targets.keys()
-        earlier = {**self._targets, **(self._target.metadata(unknown) if unknown else {})}
+        unknown = wanted - self._there.topics.keys()
+        earlier = {**self._there.topics, **(self._target.metadata(unknown) if unknown else {})}
         target_ends = offsets_by_leader(self._target, copies, LATEST, read_committed=False)
-        self._targets = self._target.metadata(wanted) if wanted else {}
-        self.target_ends = {
-            at: TargetOffset(self._targets[at[0]].topic_id.hex(), end)
-            for at, end in target_ends.items()
-            if not self._targets[at[0]].error and self._targets[at[0]].topic_id == earlier[at[0]].topic_id
-        }
-        silent = self._look_for_losses(names, plans.ends, target_ends)
+        self._there = LogsNow(self._target.metadata(wanted) if wanted else {}, target_ends, self._log_end)
+        self.target_ends = self._ends_since(earlier)
+        silent = self._look_for_losses(names, plans.ends)
         cuts = self._cuts(names, before, plans, topics)
         histories = self.source.histories.read(
             topics, {at: max(cuts[at] - 1, 0) if at in cuts else starts[at] for at in self.ends}
@@ -85,7 +81,7 @@ class QueryLogs:
             if at not in self.ends or at not in histories or cuts.get(at, 0) < 0:
                 self.held_up[at] = Halt(Cause.NO_LEADER, _NO_LEADER.format("source"))
                 continue
-            if self._targets[route.target_topic].error:  # without its id it would look like another topic
+            if self._there.topics[route.target_topic].error:  # without its id it would look like another topic
                 self.held_up[at] = Halt(Cause.NO_LEADER, f"target topic {route.target_topic} can't be seen now")
                 continue
             if route.target in silent:
@@ -98,7 +94,7 @@ class QueryLogs:
                 start=starts[at],
                 end=self.ends[at],
                 until=until(at),
-                target_topic_id=self._targets[route.target_topic].topic_id,
+                target_topic_id=self._there.topics[route.target_topic].topic_id,
                 target_end=known_end if route.target in target_ends else -1,
                 history=histories[at],
                 cut_at=cuts.get(at),
@@ -150,11 +146,27 @@ class QueryLogs:
         now = LogsNow(topics, self.ends, self.source.log_end)
         return dict.fromkeys(copied, -1) | cut_offsets(self.source.histories, now, copied)
 
+    def _ends_since(self, earlier: Mapping[str, TopicLeaders]) -> dict[TopicPartition, TargetEnd]:
+        """Return ends of the target's logs that have the leaders of earlier metadata."""
+        ends = {
+            at: end
+            for at, end in self._there.ends.items()
+            if (now := self._there.topics[at[0]]).topic_id == (before := earlier[at[0]]).topic_id
+            and now.partitions.get(at[1]) == before.partitions.get(at[1])
+        }
+        histories = self._histories.read(self._there.topics, {at: max(end - 1, 0) for at, end in ends.items()})
+        return {
+            at: TargetEnd(
+                self._there.topics[at[0]].topic_id.hex(),
+                CopiedLog(ends[at], epochs_in(history, ends[at] - 1, ends[at])),
+            )
+            for at, history in histories.items()
+        }
+
     def _look_for_losses(
         self,
         routes: Iterable[PartitionPair],
-        ends: Mapping[TopicPartition, AppendedEnd],
-        target_ends: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, TargetEnd],
     ) -> set[TopicPartition]:
         """Note what the target has lost. Return the partitions whose leaders don't tell.
 
@@ -164,7 +176,7 @@ class QueryLogs:
         others = next(iter(own.values()), None)
         ids = self._target_ids
         written = {at: each.log for at, each in ends.items() if ids.get(at[0]) == each.topic_id}
-        cuts = cut_offsets(self._histories, LogsNow(self._targets, target_ends, self._log_end), written)
+        cuts = cut_offsets(self._histories, self._there, written)
         copies = {at[0] for at in own}
         topics = (copies | {at[0] for at in written}) & ids.keys()
         self.lost = {}
@@ -176,7 +188,7 @@ class QueryLogs:
                 self.lost[at] = known[-1]
             elif at in cuts and cuts[at] < written[at].end and others is not None:
                 pair = own.get(at, PartitionPair(others.source_topic, *at))
-                topic_id = self._targets[at[0]].topic_id
+                topic_id = self._there.topics[at[0]].topic_id
                 self.lost[at] = target_truncated_for_good(
                     pair, topic_id, cuts[at], written[at].end, topics if topics - copies else ()
                 )
@@ -184,7 +196,7 @@ class QueryLogs:
         return written.keys() - cuts.keys()
 
     def _log_end(self, at: TopicPartition) -> int:
-        leader = self._targets[at[0]].partitions[at[1]].leader
+        leader = self._there.topics[at[0]].partitions[at[1]].leader
         listed = list_offsets(self._target, leader, {at[0]: [at[1]]}, LATEST, replica_id=DEBUG_CONSUMER)[at]
         if listed.error:
             raise ClusterTrouble(
@@ -195,12 +207,17 @@ class QueryLogs:
     def begins(self, batch: PlannedBatch) -> dict[TopicPartition, int]:
         """Return target offsets before which a micro-batch has no records.
 
-        Topics that were created again since the plan are left out.
+        An unclean election may have cut a log after the plan. Topics that were created again since are left out.
+        Raises `ClusterTrouble` for a partition whose leader doesn't tell now.
         """
         ids = self._target_ids
-        return {at: begin.offset for at, begin in batch.begins.items() if ids.get(at[0]) == begin.topic_id}
+        planned = {at: begin.log for at, begin in batch.begins.items() if ids.get(at[0]) == begin.topic_id}
+        begins = cut_offsets(self._histories, self._there, planned)
+        for topic, partition in planned.keys() - begins.keys():
+            raise ClusterTrouble(f"{topic}-{partition}: {_NO_LEADER.format('target')}")
+        return begins
 
-    def ends_after(self, appended: Iterable[AppendedRange]) -> dict[TopicPartition, AppendedEnd]:
+    def ends_after(self, appended: Iterable[AppendedRange]) -> dict[TopicPartition, TargetEnd]:
         """Return where the query's records end after a micro-batch.
 
         Raises `ClusterTrouble` for a partition whose leader has changed since the last look: it may have lost some of
@@ -209,9 +226,9 @@ class QueryLogs:
         lasts = {(each.topic, each.partition): each.last_offset for each in appended}
         topics = self._target.metadata({topic for topic, _ in lasts}) if lasts else {}
         histories = self._histories.read(topics, lasts)
-        ends: dict[TopicPartition, AppendedEnd] = {}
+        ends: dict[TopicPartition, TargetEnd] = {}
         for at, last in lasts.items():
-            before, now = self._targets.get(at[0]), topics[at[0]]
+            before, now = self._there.topics.get(at[0]), topics[at[0]]
             moved = before is not None and (before.topic_id, before.partitions.get(at[1])) != (
                 now.topic_id,
                 now.partitions.get(at[1]),
@@ -221,5 +238,5 @@ class QueryLogs:
                     f"{at[0]}-{at[1]}: its leader at the target has changed: the micro-batch is compared with its log"
                 )
             epochs = epochs_in(histories[at], last, last + 1)
-            ends[at] = AppendedEnd(now.topic_id.hex(), CopiedLog(last + 1, epochs))
+            ends[at] = TargetEnd(now.topic_id.hex(), CopiedLog(last + 1, epochs))
         return ends

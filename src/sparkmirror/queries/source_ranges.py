@@ -20,7 +20,7 @@ from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.epoch_history import epochs_in
 from sparkmirror.kafka.cluster.leader_epochs import EpochStart
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.queries.plan_log import NOT_KNOWN, AppendedEnd, PlannedBatch, PlannedRange
+from sparkmirror.queries.plan_log import NOT_KNOWN, PlannedBatch, PlannedRange, TargetEnd
 from sparkmirror.source.range_cuts import bounded
 
 MOST_OFFSETS = 500_000
@@ -196,7 +196,7 @@ def _planned(log: QueriedLog, begin: int, end: int, before: PlannedRange | None)
 
 
 def shrunk_losses(
-    before: PlannedBatch, former: Iterable[tuple[PartitionPair, bytes]], ends: Mapping[TopicPartition, AppendedEnd]
+    before: PlannedBatch, former: Iterable[tuple[PartitionPair, bytes]], ends: Mapping[TopicPartition, TargetEnd]
 ) -> list[Loss]:
     """Return the losses of partitions that a topic created again has no more.
 
