@@ -73,13 +73,25 @@ class PlayedLeader:
             yield FetchedPartition(topic, partition, offset, 0, log.end, log.stable, 0, records, None)
 
 
+@dataclass
+class PlayedTime:
+    """Passes while somebody sleeps."""
+
+    now_s: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
 @pytest.fixture
 def leader(monkeypatch: pytest.MonkeyPatch) -> PlayedLeader:
     played = PlayedLeader()
     for module in (log_range, log_samples):
         monkeypatch.setattr(module, "fetch_once", played.fetch)
-    monkeypatch.setattr(log_range, "PAUSE_S", 0.01)
-    monkeypatch.setattr(log_range, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(log_range, "time", PlayedTime())
     return played
 
 

@@ -23,6 +23,7 @@ from sparkmirror.lint.check import CONNECTED_RULES, compare
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, timestamp_limit
 from sparkmirror.mirror.sync.pattern_matches import Matches
 from sparkmirror.snapshot.unmatched_pattern import UnmatchedPattern
+from sparkmirror.veil import NAMES_VEIL
 
 HOUR_MS = 3_600_000
 CREATE, ALTER, ALTER_CONFIGS = 5, 7, 11
@@ -295,6 +296,13 @@ BAD: list[tuple[str, Change, str]] = [
 def found(probe: FlowProbe) -> dict[str, str]:
     compare([probe])
     return {one.rule: one.what for rule in CONNECTED_RULES for one in rule.findings(probe)}
+
+
+def test_patterns_of_unseen_groups_show_their_references() -> None:
+    NAMES_VEIL.put("${env:SHIP}", "ship.*")
+    probe = healthy()
+    probe.source.pattern_operations["ship.*"] = frozenset()
+    assert found(probe)["groups-unseen"].endswith(": DESCRIBE on groups like ${env:SHIP}")
 
 
 def test_nothing_is_found_where_nothing_is() -> None:
