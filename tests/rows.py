@@ -179,8 +179,8 @@ def rows(*, full: bool) -> list[list[Part]]:
 
 
 def alone() -> list[str]:
-    """pytest's arguments for when all rows of `make test-full` have ended; the engine has none of these tests."""
-    return [*(name for name in _directories(full=True) if name != str(ENGINE)), "-m", ALONE]
+    """pytest's arguments for when all rows of `make test-full` have ended."""
+    return [*_directories(full=True), "-m", ALONE]
 
 
 def _directories(*, full: bool) -> list[str]:

@@ -28,7 +28,7 @@ from tests.support.prometheus_programs import fetched
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.demo.spawn import spawn
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full, pytest.mark.alone]
 
 RECORDS, RECORD_BYTES = 100_000, 1_000
 WINDOW_S = 15.0

@@ -69,7 +69,6 @@ class SilentLosses(LosingTargets):
     @rule(records=st.integers(1, 30), more=st.integers(0, 3))
     def is_lost(self, records: int, more: int = 0) -> None:
         self.world.target.lose(records, more)
-        self.world.late.clear()
         self.settled.clear()
         for pump in self.pumps:
             pump.reading = None
@@ -78,6 +77,8 @@ class SilentLosses(LosingTargets):
                 pump.lose()
                 if pump.copy.stage is Stage.RUNNING:
                     pump.copy.doubt("the connection broke", self.world.now)
+        if not self.world.target.stored:
+            self.world.late.clear()  # no state would refuse it: what R5 can't see
 
     @rule(which=st.integers(0, 3))
     def is_looked_after(self, which: int) -> None:

@@ -13,6 +13,7 @@ import unicodedata
 import regex
 
 from sparkmirror.policy.java_properties import HORIZONTAL, UNICODE_WORD, VERTICAL, WORD, property_class
+from sparkmirror.policy.java_widths import LINE_END, ONE, Width, widest
 
 TOO_LONG_S = 2.0
 """Seconds for matching a single name; an expression that takes longer is given up.
@@ -32,7 +33,8 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _FLAGS = frozenset("idmsuxU")
 _SETS = {"h": HORIZONTAL, "v": VERTICAL, "d": "0-9", "s": r"\x20\t\n\x0b\f\r", "w": WORD}
 _UNICODE_SETS = {"d": r"\p{Nd}", "s": r"\p{White_Space}", "w": UNICODE_WORD}
-_LOOKS = ("?:", "?=", "?!", "?>", "?<=", "?<!")
+_AHEAD, _BEHIND = ("?=", "?!"), ("?<=", "?<!")
+_STARTS = ("?:", "?>", *_AHEAD, *_BEHIND)
 
 
 _WORDS = regex.compile(r"[A-Za-z0-9_-]++(?:\|[A-Za-z0-9_-]++)++", regex.VERSION1)
@@ -79,6 +81,7 @@ class _Translation:
         self._names: dict[str, int] = {}
         self._size = 0
         """The compiled expression's size, since `regex` writes counted repetitions out."""
+        self._width = Width()
 
     def whole(self) -> str:
         try:
@@ -142,9 +145,13 @@ class _Translation:
     # --- outside of classes ---------------------------------------------------------------------
 
     def _alternatives(self) -> str:
-        parts = [self._sequence()]
-        while self._take("|"):
+        before, widths = self._width, list[Width]()
+        parts = list[str]()
+        while not parts or self._take("|"):
+            self._width = Width()
             parts.append(self._sequence())
+            widths.append(self._width)
+        self._width = before.then(widest(widths))
         return "|".join(parts)
 
     def _sequence(self) -> str:
@@ -152,11 +159,12 @@ class _Translation:
         while (character := self._peek()) and character not in "|)":
             if character in "*+?":
                 raise self._refused(f"there is nothing before {character} that it could repeat")
-            before = self._size
+            before, width, self._width = self._size, self._width, Width()
             atom = "" if character == "{" else self._atom()
             self._size += 1
             if atom is not None:
                 out.append(self._repeated(atom, before))
+            self._width = width.then(self._width)
         return "".join(out)
 
     def _atom(self) -> str | None:
@@ -169,6 +177,7 @@ class _Translation:
         if character == "\\":
             return self._escape()
         if character == ".":
+            self._width = ONE
             if "s" in self._flags:
                 return "(?s:.)"
             return r"[^\n]" if "d" in self._flags else f"[^{_LINE_END}]"
@@ -186,8 +195,13 @@ class _Translation:
         character = self._peek()
         if character and character in "*+?":
             count = self._next()
+            if count == "?":
+                self._width = widest([Width(), self._width])
+            else:
+                self._width = self._width.times(int(count == "+"), None)
         elif character == "{":
-            least, count = self._count()
+            least, most, count = self._count()
+            self._width = self._width.times(least, most)
             self._size = before + (self._size - before) * max(least, 1)
             if self._size > LARGEST:
                 raise self._refused(f"its repetitions are more than {LARGEST} characters, which no name has")
@@ -199,8 +213,8 @@ class _Translation:
             return ""
         return f"(?:{atom}){count}{kind}"
 
-    def _count(self) -> tuple[int, str]:
-        """Read a counted repetition: its least number, and its text."""
+    def _count(self) -> tuple[int, int | None, str]:
+        """Read a counted repetition: its bounds (None: no end), and its text."""
         self._at += 1
         low = self._digits("0123456789", 10)
         high = low
@@ -212,11 +226,11 @@ class _Translation:
             raise self._refused("a count of repetitions is not closed")
         if max(int(low), int(high or 0)) > 2**31 - 1 or (high and int(high) < int(low)):
             raise self._refused("a count of repetitions is out of range")
-        return int(low), f"{{{low},{high}}}"
+        return int(low), int(high) if high else None, f"{{{low},{high}}}"
 
     def _group(self) -> str | None:
-        before = self._flags
-        start = next((look for look in sorted(_LOOKS, key=len, reverse=True) if self._take(look)), None)
+        before, opened = self._flags, self._at - 1
+        start = next((start for start in sorted(_STARTS, key=len, reverse=True) if self._take(start)), None)
         if start is None and self._take("?<"):
             start = self._name_group(self._until(">", "a group's name"))
         elif start is None and self._take("?"):
@@ -231,6 +245,11 @@ class _Translation:
         inside = self._alternatives()
         if not self._take(")"):
             raise self._refused("a parenthesis is not closed")
+        if start in _BEHIND and not self._width.is_counted_right:
+            behind = self._text[opened : self._at]
+            raise self._refused(f"Java overlooks matches of its look-behind {behind}: write one for each case")
+        if start in _BEHIND or start in _AHEAD:
+            self._width = Width()
         self._flags = before
         return f"({start}{inside})"
 
@@ -273,6 +292,7 @@ class _Translation:
             "X": r"\X",
         }
         if character in simple:
+            self._width = LINE_END if character == "R" else Width()
             return simple[character]
         if character == "Z":
             return self._end(multiline=False)
@@ -327,6 +347,7 @@ class _Translation:
         return rf"(?:(?=\r\n{stop})|(?=[\r\x85\u2028\u2029]{stop})|(?<!\r)(?=\n{stop})|\Z)"
 
     def _literal(self, character: str) -> str:
+        self._width = ONE
         if not self._cased(character):
             return _plain(character)
         if "u" in self._flags:
@@ -343,6 +364,7 @@ class _Translation:
 
     def _class_item(self, inside: str) -> str:
         """Return a class that stands outside other classes."""
+        self._width = ONE
         whole = f"[{inside}]"
         return f"(?i-f:{whole})" if {"i", "u"} <= self._flags else whole
 
@@ -360,10 +382,12 @@ class _Translation:
                 break
             first = False
             if self._take("&&"):
-                while self._take("&"):
-                    pass
+                if (follows := self._peek()) and follows in "&]":
+                    raise self._refused("Java loses track of a class where & or ] follows &&: write \\& or omit it")
                 if unions[-1]:
                     unions.append([])
+            elif character == "&" and len(unions) > 1:
+                raise self._refused("Java loses track of a class where a lone & follows &&: write \\&")
             elif self._take("["):
                 unions[-1].append(f"[{self._class()}]")
             else:
