@@ -145,13 +145,12 @@ class _Translation:
     # --- outside of classes ---------------------------------------------------------------------
 
     def _alternatives(self) -> str:
-        before, widths = self._width, list[Width]()
-        parts = list[str]()
+        parts, widths = list[str](), list[Width]()
         while not parts or self._take("|"):
             self._width = Width()
             parts.append(self._sequence())
             widths.append(self._width)
-        self._width = before.then(widest(widths))
+        self._width = widest(widths)
         return "|".join(parts)
 
     def _sequence(self) -> str:
@@ -382,8 +381,8 @@ class _Translation:
                 break
             first = False
             if self._take("&&"):
-                if (follows := self._peek()) and follows in "&]":
-                    raise self._refused("Java loses track of a class where & or ] follows &&: write \\& or omit it")
+                if self._peek() == "]":
+                    raise self._refused("Java loses track of a class that ends with &&: leave && out")
                 if unions[-1]:
                     unions.append([])
             elif character == "&" and len(unions) > 1:

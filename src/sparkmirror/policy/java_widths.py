@@ -18,18 +18,18 @@ class Width(NamedTuple):
 
     least: int = 0
     most: int = 0
-    """What has no end counts as 0."""
+    """Repetitions without an end count as 0."""
     endless: int = 0
-    """Repetitions without an end in a row; two are as bad as more."""
+    """Repetitions without an end in a row; two or more are counted wrong."""
 
     def then(self, other: Width) -> Width:
         return Width(self.least + other.least, self.most + other.most, self.endless + other.endless)
 
     def times(self, least: int, most: int | None) -> Width:
         """Return the width of a repetition; `most` is None without an end."""
-        if most is None or self.most * most > MOST:
-            return Width(self.least * least, 0, 2 if self.endless or self.most > 1 else 1)
-        return Width(self.least * least, self.most * most, self.endless * most)
+        if most is None:
+            return Width(self.least * least, 0, self.endless + 1)
+        return Width(self.least * least, self.most * most, self.endless)
 
     @property
     def is_counted_right(self) -> bool:
