@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import signal
@@ -291,11 +292,13 @@ PATIENCE = float(os.environ.get("SPARKMIRROR_TEST_PATIENCE", "1"))
 
 
 def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-    """Poll until `condition()` is true; fails the test when it takes too long."""
+    """Poll until `condition()` is true; fails the test when it takes too long, and prints what each thread does."""
     timeout_s *= PATIENCE
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
+        if time.monotonic() > deadline:
+            faulthandler.dump_traceback(2)
+            raise AssertionError(f"not within {timeout_s:.0f} s: {what}")
         time.sleep(0.1)
 
 
